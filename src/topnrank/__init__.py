@@ -1,0 +1,95 @@
+"""topnrank: list-wise top-N recommendation.
+
+    import topnrank as tnr
+
+    data = tnr.read("ratings.csv")
+    train, test = tnr.split_per_user(data, test=0.5, seed=0)
+    model = tnr.TopNRank().fit(train)
+    print(tnr.evaluate(model, test))
+    print(model.recommend(["u1"], n=10).to_pandas())
+
+The names below are the public ones; each is imported when first used, so that `import topnrank` is quick.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "topnrank.data": (
+        "Centered",
+        "ConversionRate",
+        "EventWeights",
+        "Interactions",
+        "ItemCount",
+        "Threshold",
+        "Unary",
+        "WeightColumn",
+        "demo_data",
+        "demo_titles",
+        "read",
+        "synthetic",
+    ),
+    "topnrank.errors": (
+        "DataError",
+        "DivergenceError",
+        "InputError",
+        "ModelFileError",
+        "NotFittedError",
+        "OutputError",
+        "ParameterError",
+        "TopNRankError",
+        "UnknownIdError",
+    ),
+    "topnrank.evaluation": ("Evaluation", "evaluate", "split_last", "split_per_user", "split_time"),
+    "topnrank.models": ("MODELS", "BiasedMF", "ItemMean", "Model", "Popularity", "Random", "TopNRank", "load"),
+    "topnrank.objectives": ("Laplace", "Ramp", "ReLU", "Sigmoid"),
+    "topnrank.training": ("SGD", "AdaGrad"),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = sorted([*_HOME, "__version__"])  # noqa: PLE0605 (computed from the table above)
+
+if TYPE_CHECKING:
+    from topnrank.data import (
+        Centered,
+        ConversionRate,
+        EventWeights,
+        Interactions,
+        ItemCount,
+        Threshold,
+        Unary,
+        WeightColumn,
+        demo_data,
+        demo_titles,
+        read,
+        synthetic,
+    )
+    from topnrank.errors import (
+        DataError,
+        DivergenceError,
+        InputError,
+        ModelFileError,
+        NotFittedError,
+        OutputError,
+        ParameterError,
+        TopNRankError,
+        UnknownIdError,
+    )
+    from topnrank.evaluation import Evaluation, evaluate, split_last, split_per_user, split_time
+    from topnrank.models import MODELS, BiasedMF, ItemMean, Model, Popularity, Random, TopNRank, load
+    from topnrank.objectives import Laplace, Ramp, ReLU, Sigmoid
+    from topnrank.training import SGD, AdaGrad
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'topnrank' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

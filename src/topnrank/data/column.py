@@ -1,0 +1,162 @@
+"""One column of a table on its way to NumPy, able to say where a bad value stands."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from topnrank._typing import BoolArray, Float32Array, Int64Array
+from topnrank.errors import DataError
+
+Locate = Callable[[int], str]
+"""Words for a 0-based row of a table, such as "ratings.csv, row 18"."""
+
+EXACT_FLOAT_INTEGERS = 2.0**53
+"""Up to here a float64 holds every integer, so that a float id names one integer only."""
+
+
+def rows_of(source: str) -> Locate:
+    """Counts the rows of `source` from 1, as people do."""
+    return lambda row: f"{source}, row {row + 1}"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A named Arrow column; `locate` puts words to its rows."""
+
+    name: str
+    values: pa.ChunkedArray
+    locate: Locate
+
+    def error(self, row: int, rule: str, remedy: str) -> DataError:
+        """The error that the value of a 0-based `row` breaks `rule`."""
+        value = self.values[row].as_py()
+        found = "null" if value is None else repr(value)
+        return DataError(f"{self.locate(row)}, column {self.name!r}: {rule}, got {found}; {remedy}")
+
+    def require(self, good: BoolArray, rule: str, remedy: str) -> None:
+        """Raise the error of the first row that is not `good`."""
+        if not good.all():
+            raise self.error(int(np.argmin(good)), rule, remedy)
+
+    def require_no_nulls(self, rule: str, remedy: str) -> None:
+        """Raise the error of the first null."""
+        if self.values.null_count:
+            self.require(to_numpy(pc.is_valid(self.values)), rule, remedy)
+
+    def plain(self) -> "Column":
+        """The column without dictionary encoding, and text of every layout as large_string."""
+        encoded = pa.types.is_dictionary(self.values.type)
+        kind = self.values.type.value_type if encoded else self.values.type
+        kind = pa.large_string() if is_text(kind) else kind
+        # Arrow cannot cast every dictionary, but every dictionary's values
+        chunks = [c.dictionary.cast(kind).take(c.indices) if encoded else c.cast(kind) for c in self.values.chunks]
+        return Column(self.name, pa.chunked_array(chunks, type=kind), self.locate)
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether an Arrow type holds strings."""
+    types = pa.types
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def to_numpy(values: pa.ChunkedArray) -> Any:
+    """A column without nulls as one NumPy array; strings become an object array."""
+    return values.to_numpy(zero_copy_only=False) if isinstance(values, pa.Array) else values.to_numpy()
+
+
+def numbers(column: Column) -> Float32Array:
+    """The column as finite float32 numbers; text that reads as numbers is cast."""
+    rule, remedy = "must be a finite number", "remove or mend the row"
+    column = column.plain()
+    column.require_no_nulls(rule, remedy)
+    try:
+        exact = to_numpy(_trimmed(column.values).cast(pa.float64(), safe=False))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise _first_failure(column, pa.float64(), rule, remedy) from None
+    with np.errstate(over="ignore"):
+        single: Float32Array = exact.astype(np.float32)
+    column.require(np.isfinite(single), rule, remedy)
+    return single
+
+
+def timestamps(column: Column) -> Int64Array:
+    """The column as int64: integers as they are; dates, date-times and ISO text as seconds since 1970."""
+    rule, remedy = "must be an integer, a date or an ISO 8601 text", "remove or mend the row"
+    column = column.plain()
+    column.require_no_nulls(rule, remedy)
+    kind = column.values.type
+    if pa.types.is_floating(kind):
+        return whole_numbers(column, "must be a whole number of seconds", "round the column or mend the row")
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        return _seconds(column.values)
+    if is_text(kind):
+        return _timestamps_of_text(column, rule, remedy)
+    if not pa.types.is_integer(kind):
+        raise column.error(0, rule, remedy)
+    return integers(column, "must fit a 64-bit integer", remedy)
+
+
+def integers(column: Column, rule: str, remedy: str) -> Int64Array:
+    """An integer column as int64; unsigned values beyond its range are an error."""
+    try:
+        codes: Int64Array = to_numpy(column.values.cast(pa.int64()))
+    except pa.ArrowInvalid:
+        raise _first_failure(column, pa.int64(), rule, remedy) from None
+    return codes
+
+
+def whole_numbers(column: Column, rule: str, remedy: str) -> Int64Array:
+    """A float column that holds integers only, as int64."""
+    values = to_numpy(column.values.cast(pa.float64()))
+    with np.errstate(invalid="ignore"):
+        column.require((np.floor(values) == values) & (np.abs(values) <= EXACT_FLOAT_INTEGERS), rule, remedy)
+    whole: Int64Array = values.astype(np.int64)
+    return whole
+
+
+def _timestamps_of_text(column: Column, rule: str, remedy: str) -> Int64Array:
+    text = _trimmed(column.values)
+    # Arrow wants to know beforehand whether the text names a time zone; without one it is read as UTC.
+    for kind in (pa.int64(), pa.timestamp("ns"), pa.timestamp("ns", "UTC")):
+        try:
+            values = text.cast(kind)
+        except pa.ArrowInvalid:
+            continue
+        return to_numpy(values) if pa.types.is_integer(kind) else _seconds(values)
+    begins_with_integer = _casts(text.slice(0, 1), pa.int64())
+    raise _first_failure(column, pa.int64() if begins_with_integer else pa.timestamp("ns"), rule, remedy)
+
+
+def _seconds(values: pa.ChunkedArray) -> Int64Array:
+    zone = values.type.tz if pa.types.is_timestamp(values.type) else None
+    seconds: Int64Array = to_numpy(values.cast(pa.timestamp("s", zone), safe=False).cast(pa.int64()))
+    return seconds
+
+
+def _trimmed(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.utf8_trim_whitespace(values) if is_text(values.type) else values
+
+
+def _first_failure(column: Column, kind: pa.DataType, rule: str, remedy: str) -> DataError:
+    """The error of the first row that does not cast to `kind`; by bisection, since a cast tells no row."""
+    values = _trimmed(column.values)
+    first, last = 0, len(values) - 1
+    while first < last:
+        middle = (first + last) // 2
+        if _casts(values.slice(first, middle - first + 1), kind):
+            first = middle + 1
+        else:
+            last = middle
+    return column.error(first, rule, remedy)
+
+
+def _casts(values: pa.ChunkedArray, kind: pa.DataType) -> bool:
+    try:
+        values.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return False
+    return True

@@ -1,0 +1,182 @@
+"""From any frame to checked columns: the usual names of columns, Arrow tables, `Rows`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass, fields
+from difflib import get_close_matches
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import pyarrow as pa
+
+from topnrank.data.column import Column, Locate, numbers, timestamps
+from topnrank.data.duplicates import Rows
+from topnrank.data.ids import IdMap
+from topnrank.errors import DataError
+
+USUAL_NAMES: Mapping[str, tuple[str, ...]] = {
+    "user": (
+        *("user", "userid", "uid", "reviewerid", "customerid"),
+        *("visitorid", "memberid", "clientid", "sessionid", "author"),
+    ),
+    "item": (
+        *("item", "itemid", "iid", "movieid", "productid", "asin", "parentasin", "sku"),
+        *("trackid", "artistid", "songid", "bookid", "isbn", "articleid", "contentid", "title"),
+    ),
+    "rating": ("rating", "stars", "score", "overall", "value", "grade"),
+    "type": ("type", "event", "eventtype", "action", "behavior", "behaviortype", "feedback"),
+    "weight": ("weight", "count", "plays", "playcount", "quantity", "confidence"),
+    "timestamp": ("timestamp", "time", "date", "datetime", "eventtime", "unixreviewtime", "ts", "createdat"),
+}
+"""Names under which columns are found, the most telling first; letter case, "_", "-" and spaces do not count."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a table that are used; None: there is no such column, or it is left aside."""
+
+    user: str
+    item: str
+    rating: str | None = None
+    type: str | None = None
+    weight: str | None = None
+    timestamp: str | None = None
+
+    def names(self) -> list[str]:
+        """The names that are set, in the order of the fields."""
+        return [name for name in astuple(self) if name is not None]
+
+
+def resolve_columns(
+    names: Sequence[str],
+    *,
+    source: str = "frame",
+    user: str | None = None,
+    item: str | None = None,
+    rating: str | None = None,
+    type: str | None = None,
+    weight: str | None = None,
+    timestamp: str | None = None,
+) -> Columns:
+    """The columns to use among `names`: those given, which must be there, and the others by their usual names."""
+    given = {"user": user, "item": item, "rating": rating, "type": type, "weight": weight, "timestamp": timestamp}
+    chosen = {role: name for role, name in given.items() if name is not None}
+    for role, name in chosen.items():
+        _require_column(names, name, role=role, source=source)
+    for role in [role for role in given if role not in chosen]:
+        free = [name for name in names if name not in chosen.values()]
+        if (found := _usual(free, role)) is not None:
+            chosen[role] = found
+    for role in ("user", "item"):
+        if role not in chosen:
+            raise DataError(f"{source}: no {role} column among {_listed(names)}; name it with {role}='...'")
+    columns = Columns(**chosen)
+    check_columns(names, columns, source=source)
+    return columns
+
+
+def check_columns(names: Sequence[str], columns: Columns, *, source: str = "frame") -> None:
+    """Raise a DataError unless every column is there once and has one role only."""
+    roles: dict[str, str] = {}
+    for field in fields(columns):
+        name = getattr(columns, field.name)
+        if name is None:
+            continue
+        _require_column(names, name, role=field.name, source=source)
+        if name in roles:
+            raise DataError(
+                f"{source}: column {name!r} is named both as {roles[name]} and as {field.name}; name two columns"
+            )
+        roles[name] = field.name
+
+
+def as_table(frame: Any) -> pa.Table:
+    """A frame of any library, or a mapping of names to arrays, as an Arrow table."""
+    if isinstance(frame, pa.Table):
+        return frame
+    if isinstance(frame, Mapping):
+        return pa.table({name: _as_array(name, values) for name, values in _same_length(frame).items()})
+    if isinstance(frame, _ArrowStream):
+        return pa.table(frame)
+    raise DataError(
+        "a frame must be a pandas, polars, Arrow or DuckDB one (with __arrow_c_stream__) or a dict of arrays,"
+        f" got {type(frame).__name__}"
+    )
+
+
+def rows_of_table(table: pa.Table, columns: Columns, *, source: str, locate: Locate) -> Rows:
+    """The checked columns of a table, rows in the order of the table."""
+    check_columns(table.column_names, columns, source=source)
+    if table.num_rows == 0:
+        raise DataError(f"{source}: no rows; at least one interaction is needed")
+
+    def column(name: str) -> Column:
+        return Column(name, table[name], locate)
+
+    users, user_codes = IdMap.encode_column(column(columns.user))
+    items, item_codes = IdMap.encode_column(column(columns.item))
+    names, types = (None, None) if columns.type is None else IdMap.encode_column(_text(column(columns.type)))
+    return Rows(
+        users,
+        items,
+        user_codes,
+        item_codes,
+        types=types,
+        type_names=() if names is None else tuple(names.ids.tolist()),
+        ratings=None if columns.rating is None else numbers(column(columns.rating)),
+        weights=None if columns.weight is None else numbers(column(columns.weight)),
+        timestamps=None if columns.timestamp is None else timestamps(column(columns.timestamp)),
+    )
+
+
+@runtime_checkable
+class _ArrowStream(Protocol):
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+
+
+def _text(column: Column) -> Column:
+    """Feedback types may be numbered; their names are text."""
+    return Column(column.name, column.plain().values.cast(pa.large_string()), column.locate)
+
+
+def _as_array(name: str, values: Any) -> pa.Array | pa.ChunkedArray:
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as problem:
+        raise DataError(
+            f"column {name!r}: the values must be of one type in one dimension, {str(problem).splitlines()[0]}"
+        ) from None
+
+
+def _same_length(arrays: Mapping[str, Any]) -> Mapping[str, Any]:
+    lengths = {name: len(values) if np.ndim(values) else 0 for name, values in arrays.items()}
+    if len(set(lengths.values())) > 1:
+        found = ", ".join(f"{name!r} {length}" for name, length in lengths.items())
+        raise DataError(f"all columns must have the same number of rows, got {found}")
+    return arrays
+
+
+def _usual(names: Sequence[str], role: str) -> str | None:
+    known = USUAL_NAMES[role]
+    matches = [name for name in names if _bare(name) in known]
+    return min(matches, key=lambda name: known.index(_bare(name)), default=None)
+
+
+def _bare(name: str) -> str:
+    return "".join(letter for letter in name.lower() if letter not in "_- ")
+
+
+def _require_column(names: Sequence[str], name: str, *, role: str, source: str) -> None:
+    count = list(names).count(name)
+    if count > 1:
+        raise DataError(f"{source}: {count} columns are named {name!r}; rename all but the one to use as {role}")
+    if count == 0:
+        near = get_close_matches(name.lower(), [other.lower() for other in names], n=1)
+        meant = next((other for other in names if near and other.lower() == near[0]), None)
+        hint = f"; did you mean {meant!r}?" if meant else f"; set {role} to one of them"
+        raise DataError(f"{source}: no column {name!r} (given as {role}) among {_listed(names)}{hint}")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names)) if names else "no columns at all"

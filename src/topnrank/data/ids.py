@@ -1,0 +1,131 @@
+"""Original ids and their row or column numbers."""
+
+import re
+from dataclasses import dataclass
+from typing import Any, Self, final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from topnrank._typing import IdArray, Int32Array, Int64Array
+from topnrank.data.column import Column, integers, is_text, rows_of, to_numpy, whole_numbers
+from topnrank.errors import DataError
+
+MAX_IDS = 2**31 - 1
+"""Codes are int32."""
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class IdMap:
+    """Ids in ascending order; the number of an id is its position, whatever the order of the rows it was read from."""
+
+    ids: IdArray
+    """(n,) unique and ascending: int64, or object holding str."""
+
+    def __post_init__(self) -> None:
+        kind = np.asarray(self.ids).dtype.kind
+        ids = np.asarray(self.ids, dtype=np.int64 if kind in "iu" else object).view()
+        if ids.ndim != 1 or not np.all(ids[1:] > ids[:-1]):
+            raise DataError(
+                "the ids of an IdMap must be one ascending list without repeats; use IdMap.encode for others"
+            )
+        if len(ids) > MAX_IDS:
+            raise DataError(f"at most {MAX_IDS} different ids are possible, got {len(ids)}; split the data")
+        ids.flags.writeable = False
+        object.__setattr__(self, "ids", ids)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether the ids are integers, not strings."""
+        return bool(self.ids.dtype.kind == "i")
+
+    def index(self, values: Any) -> Int64Array:
+        """The number of each id of `values` (one id or many), -1 where unknown; shape (len(values),).
+
+        An integer id may be given as text ("42") and a textual one as an integer, as command lines and frames do.
+        """
+        if len(self) == 0:
+            return np.full(len(np.atleast_1d(np.asarray(values))), -1, dtype=np.int64)
+        wanted, readable = self._as_ids(np.atleast_1d(np.asarray(values)))
+        position = np.minimum(np.searchsorted(self.ids, wanted), len(self) - 1)
+        return np.where(readable & (self.ids[position] == wanted), position, -1).astype(np.int64)
+
+    def _as_ids(self, values: IdArray) -> tuple[IdArray, Any]:
+        """`values` as the type of `ids`, and which of them could be read so."""
+        everything = np.ones(len(values), dtype=np.bool_)
+        if not self.is_integer:
+            return np.array([str(value) for value in values.tolist()], dtype=object), everything
+        if values.dtype.kind in "iu":
+            return values.astype(np.int64), values <= np.iinfo(np.int64).max
+        parsed = [_integer_or_none(value) for value in values.tolist()]
+        readable = np.array([number is not None for number in parsed], dtype=np.bool_)
+        return np.array([number or 0 for number in parsed], dtype=np.int64), readable
+
+    @classmethod
+    def encode(cls, values: Any) -> tuple[Self, Int32Array]:
+        """The map of the distinct ids of an Arrow or NumPy array, and the number of each value."""
+        arrow = values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([pa.array(values)])
+        return cls.encode_column(Column("id", arrow, rows_of("ids")))
+
+    @classmethod
+    def encode_column(cls, column: Column) -> tuple[Self, Int32Array]:
+        """As `encode`, with errors that name the column and the row."""
+        column = column.plain()
+        column.require_no_nulls("must not be empty", "remove the row or give it an id")
+        ids, codes = _encode_text(column) if is_text(column.values.type) else _encode_integers(_integer_ids(column))
+        return cls(ids), codes
+
+
+def _integer_or_none(value: object) -> int | None:
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else None
+    return int(str(value)) if _INTEGER.fullmatch(str(value)) else None
+
+
+def _integer_ids(column: Column) -> Int64Array:
+    rule, kind = "ids must be integers or text", column.values.type
+    if pa.types.is_integer(kind):
+        return integers(column, "ids must fit a 64-bit integer", "convert the column to text")
+    if pa.types.is_floating(kind):
+        return whole_numbers(column, rule, "convert the column to integers or text")
+    if len(column.values) == 0:
+        return np.empty(0, dtype=np.int64)
+    raise column.error(0, f"{rule}, not {kind}", "convert the column to integers or text")
+
+
+def _encode_text(column: Column) -> tuple[IdArray, Int32Array]:
+    column.require(to_numpy(pc.not_equal(column.values, "")), "must not be empty", "remove the row or give it an id")
+    ids, codes = _encode_by_hash(column.values)
+    return ids.astype(object), codes
+
+
+def _encode_integers(values: Int64Array) -> tuple[IdArray, Int32Array]:
+    if len(values) == 0:
+        return values, np.empty(0, dtype=np.int32)
+    low, high = int(values.min()), int(values.max())
+    if high - low > 4 * len(values) + 1024:
+        return _encode_by_hash(pa.chunked_array([values]))
+    # Ids usually fill most of a small range: a table over the range beats sorting and hashing.
+    present = np.zeros(high - low + 1, dtype=np.bool_)
+    present[values - low] = True
+    number = np.cumsum(present, dtype=np.int32) - np.int32(1)
+    return np.flatnonzero(present) + low, number[values - low]
+
+
+def _encode_by_hash(values: pa.ChunkedArray) -> tuple[IdArray, Int32Array]:
+    encoded = values.dictionary_encode().unify_dictionaries()
+    if encoded.num_chunks == 0:
+        return np.empty(0, dtype=object), np.empty(0, dtype=np.int32)
+    distinct = encoded.chunk(0).dictionary
+    order = pc.array_sort_indices(distinct)
+    number = np.empty(len(distinct), dtype=np.int32)
+    number[to_numpy(order)] = np.arange(len(distinct), dtype=np.int32)
+    codes = np.concatenate([number[to_numpy(chunk.indices)] for chunk in encoded.chunks])
+    return to_numpy(distinct.take(order)), codes

@@ -1,0 +1,338 @@
+"""Interactions: the immutable users x items matrix that every part of the library works on."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal, Protocol, Self, final, runtime_checkable
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from topnrank._typing import BoolArray, Float32Array, IdArray, Int32Array, Int64Array, IntArray
+from topnrank.data.column import Column, Locate, numbers, rows_of
+from topnrank.data.duplicates import DUPLICATE_RULES, Rows, unique_rows
+from topnrank.data.frames import Columns, as_table, resolve_columns, rows_of_table
+from topnrank.data.ids import IdMap
+from topnrank.errors import DataError, ParameterError, one_of
+
+_DTYPES: Mapping[str, type[np.generic]] = {
+    "indptr": np.int64,
+    "indices": np.int32,
+    "ratings": np.float32,
+    "types": np.int32,
+    "weights": np.float32,
+    "timestamps": np.int64,
+}
+
+
+@runtime_checkable
+class SparseMatrix(Protocol):
+    """What is used of a SciPy sparse matrix or array."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows and columns."""
+
+    def tocoo(self) -> Any:
+        """As row, column and value arrays."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Interactions:
+    """Immutable users x items CSR.
+
+    The rows of user u are indptr[u] to indptr[u + 1], ascending by item, and by type where an item occurs with
+    several. Build it with `from_frame`, `from_arrays` or `from_scipy`; the constructor trusts that order.
+    """
+
+    users: IdMap
+    """Row number <-> original user id."""
+    items: IdMap
+    """Column number <-> original item id."""
+    indptr: Int64Array
+    """(n_users + 1,) where the rows of each user start."""
+    indices: Int32Array
+    """(n_rows,) item number of each row."""
+    ratings: Float32Array | None = None
+    """(n_rows,)"""
+    types: Int32Array | None = None
+    """(n_rows,) feedback type such as view, cart, buy, as a code into `type_names`."""
+    type_names: tuple[str, ...] = ()
+    weights: Float32Array | None = None
+    """(n_rows,)"""
+    timestamps: Int64Array | None = None
+    """(n_rows,) seconds, or whatever integer clock the data has."""
+    merged_rows: int = 0
+    """How many rows the rule for duplicates merged away when the data was read."""
+
+    def __post_init__(self) -> None:
+        for name, dtype in _DTYPES.items():
+            if (values := getattr(self, name)) is not None:
+                frozen = np.ascontiguousarray(values, dtype=dtype).view()
+                frozen.flags.writeable = False
+                object.__setattr__(self, name, frozen)
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def __repr__(self) -> str:
+        columns = [name for name in ("ratings", "types", "weights", "timestamps") if getattr(self, name) is not None]
+        return f"Interactions({len(self)} rows, {self.n_users} users, {self.n_items} items{', '.join(['', *columns])})"
+
+    @property
+    def n_users(self) -> int:
+        """Number of users, those without rows included."""
+        return len(self.users)
+
+    @property
+    def n_items(self) -> int:
+        """Number of items, those without rows included."""
+        return len(self.items)
+
+    @cached_property
+    def user_index(self) -> Int32Array:
+        """User number of each row, (n_rows,)."""
+        index = np.repeat(np.arange(self.n_users, dtype=np.int32), np.diff(self.indptr))
+        index.flags.writeable = False
+        return index
+
+    @property
+    def pair_starts(self) -> BoolArray:
+        """Marks the first row of each (user, item) pair, (n_rows,); all rows unless there are types."""
+        first = np.ones(len(self), dtype=np.bool_)
+        first[1:] = (self.indices[1:] != self.indices[:-1]) | (self.user_index[1:] != self.user_index[:-1])
+        return first
+
+    def take(self, rows: IntArray | BoolArray) -> Self:
+        """The rows of a mask or of ascending positions, with the same id maps."""
+        positions = self._positions(rows)
+        columns = {name: getattr(self, name) for name in _DTYPES if name != "indptr"}
+        taken = {name: values[positions] for name, values in columns.items() if values is not None}
+        return replace(self, indptr=np.searchsorted(positions, self.indptr), **taken)
+
+    def _positions(self, chosen: IntArray | BoolArray) -> Int64Array:
+        rows: NDArray[Any] = np.asarray(chosen)
+        if rows.dtype == np.bool_:
+            if rows.shape != (len(self),):
+                raise ParameterError(f"a mask of rows must have shape ({len(self)},), got {rows.shape}")
+            return np.flatnonzero(rows)
+        positions = rows.astype(np.int64)
+        if len(rows) and (rows[0] < 0 or rows[-1] >= len(self) or np.any(positions[1:] <= positions[:-1])):
+            raise ParameterError(f"row positions must be ascending, unique and from 0 to {len(self) - 1}; sort them")
+        return positions
+
+    def compact(self) -> Self:
+        """Without the users and items that have no rows."""
+        counts = np.diff(self.indptr)
+        has_rows = np.bincount(self.indices, minlength=self.n_items) > 0
+        number = np.cumsum(has_rows, dtype=np.int32) - np.int32(1)
+        return replace(
+            self,
+            users=IdMap(self.users.ids[counts > 0]),
+            items=IdMap(self.items.ids[has_rows]),
+            indptr=_indptr(counts[counts > 0]),
+            indices=number[self.indices],
+        )
+
+    def with_weights(self, weights: Float32Array) -> Self:
+        """The same rows with other weights, (n_rows,), which must be finite."""
+        weights = np.asarray(weights, dtype=np.float32)
+        if weights.shape != (len(self),):
+            raise DataError(f"weights must have shape ({len(self)},), one for each row, got {weights.shape}")
+        if not np.isfinite(weights).all():
+            row = int(np.argmin(np.isfinite(weights)))
+            raise DataError(f"weights must be finite numbers, got {weights[row]} at position {row}; mend that weight")
+        return replace(self, weights=weights)
+
+    def filter(self, *, min_user_items: int = 0, min_item_users: int = 0) -> Self:
+        """Without rare items, then without the users left with few items; each once, not repeated until stable.
+
+        Users and items without rows leave the id maps. Items of several types count once for a user.
+        """
+        for name, least in (("min_user_items", min_user_items), ("min_item_users", min_item_users)):
+            if least < 0:
+                raise ParameterError(f"{name} must be 0 or more, got {least}")
+        common = np.bincount(self.indices[self.pair_starts], minlength=self.n_items) >= min_item_users
+        kept = self.take(common[self.indices])
+        busy = np.bincount(kept.user_index[kept.pair_starts], minlength=self.n_users) >= min_user_items
+        kept = kept.take(busy[kept.user_index])
+        if not len(kept):
+            raise DataError(
+                f"no rows are left of {len(self)} after the filter min_item_users={min_item_users},"
+                f" min_user_items={min_user_items}; lower them"
+            )
+        return kept.compact()
+
+    def fingerprint(self) -> str:
+        """Hex digest of all content and ids: the same data has the same digest, in whatever order it was read."""
+        digest = hashlib.blake2b(digest_size=16)
+        for ids in (self.users.ids, self.items.ids, np.array(self.type_names, dtype=object)):
+            _digest_ids(digest, ids)
+        for name in _DTYPES:
+            values = getattr(self, name)
+            digest.update(f"{name} {None if values is None else len(values)}".encode())
+            digest.update(b"" if values is None else values.data)
+        return digest.hexdigest()
+
+    def to_arrow(self) -> pa.Table:
+        """Original ids: columns user, item and, where the data has them, rating, type, weight and timestamp."""
+        columns = {
+            "user": pa.array(self.users.ids).take(pa.array(self.user_index)),
+            "item": pa.array(self.items.ids).take(pa.array(self.indices)),
+            "rating": self.ratings,
+            "type": None if self.types is None else pa.array(self.type_names).take(pa.array(self.types)),
+            "weight": self.weights,
+            "timestamp": self.timestamps,
+        }
+        return pa.table({name: values for name, values in columns.items() if values is not None})
+
+    @classmethod
+    def from_arrays(
+        cls,
+        users: Any,
+        items: Any,
+        *,
+        ratings: Any = None,
+        types: Any = None,
+        weights: Any = None,
+        timestamps: Any = None,
+        duplicates: str = "error",
+    ) -> Self:
+        """From arrays or lists of one length: ids are integers or text, see `from_table` for `duplicates`."""
+        arrays = {
+            "user": users,
+            "item": items,
+            "rating": ratings,
+            "type": types,
+            "weight": weights,
+            "timestamp": timestamps,
+        }
+        present = {name: values for name, values in arrays.items() if values is not None}
+        return cls.from_frame(present, columns=Columns(**{name: name for name in present}), duplicates=duplicates)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        columns: Columns | None = None,
+        user: str | None = None,
+        item: str | None = None,
+        rating: str | None = None,
+        type: str | None = None,
+        weight: str | None = None,
+        timestamp: str | None = None,
+        duplicates: str = "error",
+    ) -> Self:
+        """From a pandas, polars, Arrow or DuckDB frame or a dict of arrays.
+
+        Columns that are not named are found by their usual names; `columns` names all there are to use, and then
+        nothing is guessed. See `from_table` for `duplicates`.
+        """
+        table = as_table(frame)
+        if columns is None:
+            columns = resolve_columns(
+                table.column_names,
+                user=user,
+                item=item,
+                rating=rating,
+                type=type,
+                weight=weight,
+                timestamp=timestamp,
+            )
+        return cls.from_table(table, columns, duplicates=duplicates)
+
+    @classmethod
+    def from_table(
+        cls,
+        table: pa.Table,
+        columns: Columns,
+        *,
+        source: str = "frame",
+        duplicates: str = "error",
+        locate: Locate | None = None,
+    ) -> Self:
+        """From an Arrow table.
+
+        Parameters
+        ----------
+        table, columns
+            The data, and the names of the columns to use.
+        source
+            What error messages call the table.
+        duplicates
+            Rows of one user and item (and type): "error"; "last", by timestamp, else by row; "sum" of ratings and
+            weights with the latest timestamp; "max", the row of the largest rating, else weight. In ties the latest
+            row stays. `merged_rows` counts what was merged.
+        locate
+            Words for a 0-based row in error messages; "<source>, row <number from 1>" when None.
+        """
+        one_of("duplicates", duplicates, DUPLICATE_RULES)
+        where = locate or rows_of(source)
+        return cls._of_rows(rows_of_table(table, columns, source=source, locate=where), duplicates, where)
+
+    @classmethod
+    def from_scipy(
+        cls,
+        matrix: SparseMatrix,
+        *,
+        user_ids: Any = None,
+        item_ids: Any = None,
+        values: Literal["rating", "weight"] = "rating",
+    ) -> Self:
+        """From a sparse users x items matrix; every stored entry is a row, and repeated entries add up as in SciPy.
+
+        Users and items without entries stay in the id maps; the ids are 0, 1, ... when not given.
+        """
+        one_of("values", values, ("rating", "weight"))
+        if not isinstance(matrix, SparseMatrix):
+            raise DataError(f"matrix must be a SciPy sparse matrix or array, got {type(matrix).__name__}; convert it")
+        coo = matrix.tocoo()
+        entries = Column(values, pa.chunked_array([coo.data]), lambda k: f"matrix entry ({coo.row[k]}, {coo.col[k]})")
+        users, user_numbers = _ids_of_axis(user_ids, matrix.shape[0], "user_ids")
+        items, item_numbers = _ids_of_axis(item_ids, matrix.shape[1], "item_ids")
+        if len(coo.data) == 0:
+            raise DataError("matrix: no entries; at least one interaction is needed")
+        column = {f"{values}s": numbers(entries)}
+        rows = Rows(users, items, user_numbers[coo.row], item_numbers[coo.col], **column)  # type: ignore[arg-type]
+        return cls._of_rows(rows, "sum", entries.locate)
+
+    @classmethod
+    def _of_rows(cls, rows: Rows, duplicates: str, locate: Locate) -> Self:
+        rows, merged = unique_rows(rows, duplicates, locate)
+        return cls(
+            users=rows.users,
+            items=rows.items,
+            indptr=_indptr(np.bincount(rows.user_codes, minlength=len(rows.users))),
+            indices=rows.item_codes,
+            ratings=rows.ratings,
+            types=rows.types,
+            type_names=rows.type_names,
+            weights=rows.weights,
+            timestamps=rows.timestamps,
+            merged_rows=merged,
+        )
+
+
+def _indptr(counts: Int64Array) -> Int64Array:
+    return np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(counts, dtype=np.int64)))
+
+
+def _ids_of_axis(ids: Any, length: int, name: str) -> tuple[IdMap, Int32Array]:
+    id_map, numbers = IdMap.encode(np.arange(length) if ids is None else ids)
+    if len(numbers) != length or len(id_map) != length:
+        raise DataError(f"{name} must be {length} different ids, got {len(numbers)} with {len(id_map)} different ones")
+    return id_map, numbers
+
+
+def _digest_ids(digest: Any, ids: IdArray) -> None:
+    if ids.dtype.kind == "i":
+        digest.update(f"integers {len(ids)}".encode())
+        digest.update(ids.data)
+        return
+    encoded = [text.encode() for text in ids.tolist()]
+    digest.update(f"texts {[len(text) for text in encoded]}".encode())
+    digest.update(b"".join(encoded))

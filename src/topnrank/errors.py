@@ -1,0 +1,62 @@
+"""The exceptions of topnrank.
+
+Every error a caller can cause is one clear sentence: what is wrong, where (file, row, column, parameter), which rule it
+breaks, the value found, and what to do.
+
+    TopNRankError
+    ├── InputError (also ValueError)      the caller can mend it; exit code 2 on the command line
+    │   ├── DataError                     a file, frame or array of interactions
+    │   ├── ParameterError                a hyper-parameter or an argument
+    │   ├── UnknownIdError                a user or item the model does not know
+    │   ├── ModelFileError                a model or checkpoint file
+    │   └── OutputError                   a place that cannot be written
+    ├── NotFittedError                    a model used before `fit`
+    └── DivergenceError                   training left the finite numbers; exit code 1
+"""
+
+
+class TopNRankError(Exception):
+    """Base of all errors that topnrank raises on purpose."""
+
+
+class InputError(TopNRankError, ValueError):
+    """Something the caller gave is wrong and the message says how to mend it."""
+
+
+class DataError(InputError):
+    """A file, frame or array of interactions breaks a rule."""
+
+
+class ParameterError(InputError):
+    """A hyper-parameter or argument breaks a rule."""
+
+
+class UnknownIdError(InputError):
+    """A user or item id that the model does not know."""
+
+
+class ModelFileError(InputError):
+    """A model or checkpoint file is missing, broken, foreign or too new."""
+
+
+class OutputError(InputError):
+    """A place that cannot be written: no permission, no such folder, no space."""
+
+
+class NotFittedError(TopNRankError):
+    """A model was used before `fit`."""
+
+
+class DivergenceError(TopNRankError):
+    """Training produced numbers that are not finite."""
+
+
+def one_of(name: str, value: object, options: tuple[str, ...]) -> str:
+    """`value` if it is one of `options`; else a ParameterError that lists them and guesses what was meant."""
+    from difflib import get_close_matches
+
+    if isinstance(value, str) and value in options:
+        return value
+    near = get_close_matches(str(value), options, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise ParameterError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}{hint}")

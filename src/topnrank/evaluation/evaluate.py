@@ -1,0 +1,130 @@
+"""`evaluate`: how well a model ranks held-out rows."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from topnrank._typing import Float64Array
+from topnrank.data.interactions import Interactions
+from topnrank.errors import DataError, one_of
+from topnrank.evaluation.labels import Matched, Ranker, match
+from topnrank.evaluation.metrics import GRADED, NOTES, Metric, parse_metrics
+from topnrank.evaluation.protocols import PROTOCOLS, Ranking, rank_catalogue, rank_rated
+from topnrank.evaluation.result import Evaluation
+from topnrank.evaluation.threads import threads
+
+_CANDIDATES = {
+    "rated": "each user's own test items are ranked",
+    "catalogue": "all items of the model but the user's training items are ranked",
+    "catalogue with seen items": "all items of the model are ranked, training items included",
+}
+
+
+def evaluate(
+    model: Ranker,
+    test: Interactions,
+    *,
+    protocol: Literal["rated", "catalogue"] = "rated",
+    metrics: str | Sequence[str] = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "ndcg@20"),
+    relevant: float | None = 4.0,
+    exclude_seen: bool = True,
+    num_threads: int = 0,
+) -> Evaluation:
+    """Rank candidates for every test user and average the metrics over users.
+
+    Tied scores count with the expected value under random order. Users and items are matched by original id.
+
+    Parameters
+    ----------
+    model
+        A fitted model.
+    test
+        Held-out rows.
+    protocol
+        "rated" ranks the user's own test items (the paper's protocol); "catalogue" all items of the model, never a
+        sample of them.
+    metrics
+        Names such as "ndcg@10", "map", "auc", "coverage@10"; without "@k" the whole list counts.
+    relevant
+        Lowest rating of a relevant row. With None, or where there are no ratings: weight > 0 if the data have
+        weights, else every row.
+    exclude_seen
+        Whether "catalogue" leaves out the items each user has in training; test rows among them are left out, too.
+    num_threads
+        0 for all; the results do not depend on it.
+    """
+    one_of("protocol", protocol, PROTOCOLS)
+    wanted = parse_metrics(metrics)
+    matched = match(model, test, relevant=relevant, graded=any(metric.kind in GRADED for metric in wanted))
+    with threads(num_threads):
+        if protocol == "rated":
+            ranking = rank_rated(model, matched.labels, wanted)
+        else:
+            ranking = rank_catalogue(model, matched.labels, wanted, exclude_seen=exclude_seen)
+    candidates = "catalogue with seen items" if protocol == "catalogue" and not exclude_seen else protocol
+    return _summary(matched, ranking, wanted, protocol=protocol, candidates=_CANDIDATES[candidates])
+
+
+def _summary(
+    matched: Matched, ranking: Ranking, metrics: Sequence[Metric], *, protocol: str, candidates: str
+) -> Evaluation:
+    """Means and counts."""
+    counted = ranking.measured.n_relevant > 0
+    if not counted.any():
+        raise DataError(
+            f"none of the {len(counted)} users that the model knows has a relevant test item left ({matched.rule}); "
+            "lower relevant or hold out more rows"
+        )
+    by_user = {metric.name: ranking.measured.value(metric) for metric in metrics if metric.kind != "coverage"}
+    by_item = {metric.name: ranking.coverage.value(metric.cut) for metric in metrics if metric.kind == "coverage"}
+    undefined = {name: int(np.isnan(values[counted]).sum()) for name, values in by_user.items()}
+    return Evaluation(
+        values={
+            metric.name: by_item[metric.name] if metric.name in by_item else _mean(by_user[metric.name])
+            for metric in metrics
+        },
+        per_user=by_user,
+        user_ids=matched.user_ids,
+        protocol=protocol,
+        convention=_convention(matched, ranking, metrics, protocol=protocol, candidates=candidates),
+        n_users=int(counted.sum()),
+        n_excluded=int((~counted).sum()),
+        n_unknown_users=matched.n_unknown_users,
+        n_unknown_items=matched.n_unknown_items,
+        n_seen=ranking.n_seen,
+        undefined={name: count for name, count in undefined.items() if count},
+    )
+
+
+def _mean(values: Float64Array) -> float:
+    defined = values[~np.isnan(values)]
+    return float(defined.mean()) if len(defined) else float("nan")
+
+
+def _convention(
+    matched: Matched, ranking: Ranking, metrics: Sequence[Metric], *, protocol: str, candidates: str
+) -> str:
+    """The convention in words, with the counts of what was left out."""
+    n_users = int((ranking.measured.n_relevant > 0).sum())
+    notes = [NOTES[kind] for kind in dict.fromkeys(metric.kind for metric in metrics) if kind in NOTES]
+    first = "; ".join(
+        [
+            f"Protocol {protocol}: {candidates}",
+            f"relevant: {matched.rule}",
+            "gain 1 for a relevant item, cut at k or the end of the list",
+            *notes,
+            "tied scores count with the expected value under random order",
+        ]
+    )
+    left_out = [
+        f"{len(matched.user_ids) - n_users} without a relevant item",
+        f"{matched.n_unknown_users} unknown to the model",
+    ]
+    second = f"Mean over {n_users} users; users left out: {', '.join(left_out)}"
+    if ranking.n_seen:
+        second += f"; {ranking.n_seen} test rows left out as seen in training"
+    if matched.n_unknown_items:
+        fate = "rank last" if protocol == "rated" else "count as not found"
+        second += f"; {matched.n_unknown_items} test items unknown to the model {fate}"
+    return f"{first}. {second}."

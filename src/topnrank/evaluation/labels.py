@@ -1,0 +1,159 @@
+"""What the test data say about a model's users and items: which rows are relevant, and how much."""
+
+from dataclasses import dataclass, replace
+from typing import Protocol, Self
+
+import numpy as np
+
+from topnrank._typing import BoolArray, Float32Array, Float64Array, IdArray, Int32Array, Int64Array, IntArray
+from topnrank.data.ids import IdMap
+from topnrank.data.interactions import Interactions
+from topnrank.errors import DataError, ParameterError
+
+
+class Ranker(Protocol):
+    """What evaluation needs of a fitted model; users and items are numbered by the model's own maps."""
+
+    @property
+    def user_map(self) -> IdMap:
+        """Ids of the users the model knows."""
+
+    @property
+    def item_map(self) -> IdMap:
+        """Ids of the items the model knows: its catalogue."""
+
+    @property
+    def seen_indptr(self) -> Int64Array:
+        """(n_users + 1,) where the training rows of each user start in `seen_indices`."""
+
+    @property
+    def seen_indices(self) -> Int32Array:
+        """(n_rows,) items of the training rows."""
+
+    def score_block(self, users: IntArray) -> Float32Array:
+        """Scores of all items, (len(users), n_items)."""
+
+    def score_pairs(self, users: IntArray, items: IntArray) -> Float32Array:
+        """Scores of the pairs (users[k], items[k]), (len(users),)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """Distinct test items of the users a model knows (CSR), with the numbers of the model."""
+
+    users: Int64Array
+    """(n_users,) the model's number of each user."""
+    indptr: Int64Array
+    """(n_users + 1,)"""
+    items: Int64Array
+    """(n_rows,) the model's number of each item, -1 where the model does not know it."""
+    relevant: Float64Array
+    """(n_rows,) 1.0 or 0.0."""
+    gain: Float64Array
+    """(n_rows,) 2^grade - 1; zeros when no graded metric is wanted."""
+    stop: Float64Array
+    """(n_rows,) gain / 2^(highest grade)."""
+
+    @property
+    def owner(self) -> Int64Array:
+        """(n_rows,) position in `users` of each row's user."""
+        return np.repeat(np.arange(len(self.users)), np.diff(self.indptr))
+
+    @property
+    def n_relevant(self) -> Float64Array:
+        """(n_users,) relevant rows of each user."""
+        return np.bincount(self.owner, weights=self.relevant, minlength=len(self.users)).astype(np.float64)
+
+    def between(self, first: int, last: int) -> Self:
+        """The users first <= position < last."""
+        indptr = self.indptr[first : last + 1]
+        chosen = self.rows(np.arange(indptr[0], indptr[-1]))
+        return replace(chosen, users=self.users[first:last], indptr=indptr - indptr[0])
+
+    def where(self, kept: BoolArray) -> Self:
+        """The rows of the mask `kept`, (n_rows,); all users stay."""
+        indptr = np.concatenate(([0], np.cumsum(kept)))[self.indptr]
+        return replace(self.rows(np.flatnonzero(kept)), indptr=indptr)
+
+    def rows(self, order: Int64Array) -> Self:
+        """The rows in another order within their users."""
+        columns = ("items", "relevant", "gain", "stop")
+        return replace(self, **{name: getattr(self, name)[order] for name in columns})
+
+
+@dataclass(frozen=True, eq=False)
+class Matched:
+    """Labels together with what could not be matched."""
+
+    labels: Labels
+    user_ids: IdArray
+    """(n_users,) original ids of `labels.users`."""
+    rule: str
+    """When a row is relevant, in words."""
+    n_unknown_users: int
+    n_unknown_items: int
+    """Distinct items of the matched users that the model does not know."""
+
+
+def match(model: Ranker, test: Interactions, *, relevant: float | None, graded: bool) -> Matched:
+    """Label the test rows of the users that `model` knows, matched by original id.
+
+    Several rows of one user and item (feedback types) become one: relevant if any is, with the highest grade.
+    """
+    flags, rule = _relevance(test, relevant)
+    gain, stop = _grades(test, flags) if graded else (np.zeros(len(test)), np.zeros(len(test)))
+    has_rows = np.diff(test.indptr) > 0
+    users = np.where(has_rows, model.user_map.index(test.users.ids), -1)
+    known = users >= 0
+    _check_overlap("user", test.users.ids[has_rows], model.user_map.ids, bool(known.any()))
+    pairs = np.flatnonzero(test.pair_starts)
+    chosen = known[test.user_index[pairs]]
+    rows = pairs[chosen]
+    used, item_of_row = np.unique(test.indices[rows], return_inverse=True)
+    items = model.item_map.index(test.items.ids[used])
+    _check_overlap("item", test.items.ids[used], model.item_map.ids, bool((items >= 0).any()))
+    sizes = np.bincount(test.user_index[rows], minlength=test.n_users)[known]
+    columns = (np.maximum.reduceat(column, pairs)[chosen] for column in (flags, gain, stop))
+    labels = Labels(users[known], np.concatenate(([0], np.cumsum(sizes))), items[item_of_row], *columns)
+    n_unknown_users = int((has_rows & ~known).sum())
+    return Matched(labels, test.users.ids[known], rule, n_unknown_users, int((items < 0).sum()))
+
+
+def _relevance(test: Interactions, threshold: float | None) -> tuple[Float64Array, str]:
+    """1.0 for relevant rows, and the rule in words."""
+    if len(test) == 0:
+        raise DataError("the test data have no rows; split the data so that some are held out")
+    if threshold is not None and not np.isfinite(threshold):
+        raise ParameterError(f"relevant must be a finite rating or None, got {threshold}")
+    values, flags, rule = None, np.ones(len(test), dtype=np.bool_), "every test row"
+    if test.ratings is not None and threshold is not None:
+        values, flags, rule = test.ratings, test.ratings >= threshold, f"rating >= {threshold:g}"
+    elif test.weights is not None:
+        values, flags, rule = test.weights, test.weights > 0, "weight > 0"
+    if values is not None and not flags.any():
+        raise DataError(
+            f"no test row is relevant by the rule {rule}: values lie between {values.min():g} and {values.max():g}; "
+            "set relevant to the lowest rating that counts as liked"
+        )
+    return flags.astype(np.float64), rule
+
+
+def _grades(test: Interactions, relevant: Float64Array) -> tuple[Float64Array, Float64Array]:
+    """Gain and stop chance of each row; without ratings a relevant row has grade 1."""
+    grades = relevant if test.ratings is None else test.ratings.astype(np.float64)
+    highest = grades.max()
+    if grades.min() < 0 or highest > 1000:
+        raise DataError(
+            f"ndcg_graded and err need ratings between 0 and 1000, got {grades.min():g} to {highest:g}; rescale them"
+        )
+    # Divided before the difference, so that neither overflows nor loses what a small rating is worth.
+    return np.exp2(grades) - 1.0, np.exp2(grades - highest) - np.exp2(-highest)
+
+
+def _check_overlap(kind: str, test_ids: IdArray, model_ids: IdArray, overlap: bool) -> None:
+    if not overlap:
+        mine = repr(model_ids.item(0)) if len(model_ids) else "none at all"
+        raise DataError(
+            f"no {kind} of the test data is known to the model: the test data have {kind}s such as "
+            f"{test_ids.item(0)!r}, the model {kind}s such as {mine}; use data with the ids the model was trained on"
+        )

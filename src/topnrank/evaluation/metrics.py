@@ -1,0 +1,130 @@
+"""The metrics by name, and the step from the kernel's sums to their values."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from topnrank._typing import Float64Array, Int64Array
+from topnrank.errors import ParameterError, one_of
+from topnrank.kernels import metrics as kernels
+
+METRICS = ("ndcg", "ndcg_graded", "map", "mrr", "err", "precision", "recall", "hit", "auc", "coverage")
+"""Names of the metrics; all but `auc` take a cut-off ("ndcg@10"), and all but `coverage` work without one."""
+
+GRADED = ("ndcg_graded", "err")
+"""The metrics that use the height of a rating, not only whether it is relevant."""
+
+NOTES = {
+    "ndcg_graded": "ndcg_graded has gain 2^rating - 1",
+    "map": "map@k is divided by min(k, relevant items)",
+    "err": "err has R = (2^rating - 1) / 2^(highest test rating)",
+    "precision": "precision@k is divided by k, also for shorter lists",
+    "auc": "auc counts a tie as one half",
+    "coverage": "coverage breaks ties by item and counts the items in any known user's top k",
+}
+"""What must be said beside a number of each metric, where its name does not say it all."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric as asked for."""
+
+    name: str
+    """As the caller spelt it, such as "ndcg@10"."""
+    kind: str
+    """One of `METRICS`."""
+    cut: int
+    """Number of places that count; `kernels.WHOLE` for all."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The kernel's results for `n_users` lists at some cut-offs."""
+
+    cuts: Int64Array
+    """(n_cuts,) ascending."""
+    sums: Float64Array
+    """(n_users, n_cuts, 7), the columns that `topnrank.kernels.metrics` names."""
+    auc: Float64Array
+    """(n_users,)"""
+    ideal: Float64Array
+    """(n_users, n_cuts) DCG of the best order of graded gains."""
+    n_relevant: Float64Array
+    """(n_users,) relevant items of each user."""
+    length: Int64Array
+    """(n_users,) candidates of each user."""
+
+    def value(self, metric: Metric) -> Float64Array:
+        """The metric of each user, (n_users,); NaN for users without a relevant item, or where it is undefined."""
+        if metric.kind == "auc":
+            values = self.auc
+        else:
+            column, divisor = _RATIOS[metric.kind]
+            at = int(np.searchsorted(self.cuts, metric.cut))
+            numerator, denominator = self.sums[:, at, column], divisor(self, at)
+            values = np.full(len(numerator), np.nan)
+            np.divide(numerator, denominator, out=values, where=denominator > 0)
+        return np.where(self.n_relevant > 0, values, np.nan)
+
+
+def _ones(measured: Measured, at: int) -> Float64Array:
+    return np.ones(len(measured.length))
+
+
+def _best_binary(measured: Measured, at: int) -> Float64Array:
+    """DCG of the list with all relevant items on top."""
+    places = np.minimum(measured.n_relevant, measured.cuts[at]).astype(np.int64)
+    discounts = 1.0 / np.log2(np.arange(places.max(initial=0)) + 2.0)
+    best: Float64Array = np.concatenate(([0.0], np.cumsum(discounts)))[places]
+    return best
+
+
+def _places(measured: Measured, at: int) -> Float64Array:
+    cut = measured.cuts[at]
+    return (measured.length if cut == kernels.WHOLE else np.full(len(measured.length), cut)).astype(np.float64)
+
+
+_RATIOS: dict[str, tuple[int, Callable[[Measured, int], Float64Array]]] = {
+    "ndcg": (kernels.DCG, _best_binary),
+    "ndcg_graded": (kernels.GRADED_DCG, lambda measured, at: measured.ideal[:, at]),
+    "map": (kernels.PRECISIONS, lambda measured, at: np.minimum(measured.n_relevant, measured.cuts[at])),
+    "mrr": (kernels.FIRST, _ones),
+    "err": (kernels.ERR, _ones),
+    "precision": (kernels.FOUND, _places),
+    "recall": (kernels.FOUND, lambda measured, at: measured.n_relevant),
+    "hit": (kernels.HIT, _ones),
+}
+"""Column of the sums, and the divisor at the cut-off of the given position."""
+
+
+def parse_metrics(names: str | Sequence[str]) -> tuple[Metric, ...]:
+    """The metrics of `names`, each once, in the given order; a single name may stand alone."""
+    unique = dict.fromkeys((names,) if isinstance(names, str) else names)
+    if not unique:
+        raise ParameterError(f"metrics must name at least one of {', '.join(METRICS)}, such as 'ndcg@10', got none")
+    return tuple(_parse(name) for name in unique)
+
+
+def _parse(name: object) -> Metric:
+    kind, at, cut = str(name).partition("@")
+    one_of("the metric before '@'", kind, METRICS)
+    if at and not re.fullmatch(r"0*[1-9][0-9]{0,8}", cut):
+        raise ParameterError(f"the cut-off of a metric must be a whole number of at least 1, got {name!r}")
+    if at and kind == "auc":
+        raise ParameterError(f"auc is a metric of the whole list and takes no cut-off, got {name!r}; ask for 'auc'")
+    if not at and kind == "coverage":
+        raise ParameterError("coverage needs a cut-off, such as 'coverage@10', got 'coverage'")
+    return Metric(str(name), kind, int(cut) if at else kernels.WHOLE)
+
+
+def cuts_of(metrics: Sequence[Metric]) -> Int64Array:
+    """The distinct cut-offs at which lists are measured, ascending; (1,) when only `auc` or `coverage` are wanted."""
+    cuts = {metric.cut for metric in metrics if metric.kind in _RATIOS}
+    return np.array(sorted(cuts or {1}), dtype=np.int64)
+
+
+def depth_of(metrics: Sequence[Metric]) -> int:
+    """How deep into a list the places of labels must be known exactly; `auc` needs the whole list."""
+    return kernels.WHOLE if any(metric.kind == "auc" for metric in metrics) else int(cuts_of(metrics)[-1])

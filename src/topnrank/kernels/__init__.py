@@ -1,0 +1,1 @@
+"""The speed: Numba on plain arrays, each kernel the twin of a NumPy reference elsewhere. Imports nothing else of ours."""

@@ -1,0 +1,143 @@
+"""The history scorer over a batch (reference: scorers/history.py).
+
+    f_i = b_i + <s_u - c_u (y_i + e_ui x_i), q_i>,    s_u = c_u sum_j (y_j + e_uj x_j),    c_u = (m - 1)^-h
+
+The own part of an item needs only the numbers <y_i, q_i> and <x_i, q_i>, computed once per touched item, and in the
+backward pass the sums over visits of G c and G c e: leave-one-out costs next to nothing per rating.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import prange
+
+from topnrank._typing import Float32Array
+from topnrank.kernels._jit import kernel, parallel_kernel
+from topnrank.kernels.optimisers import dot, step_number, step_row
+
+
+class HistoryState(NamedTuple):
+    """Parameters of the history scorer, or their accumulators."""
+
+    Q: Float32Array
+    Y: Float32Array
+    X: Float32Array
+    b: Float32Array
+
+
+class HistorySums(NamedTuple):
+    """What the users of a batch carry between the phases."""
+
+    c: Float32Array
+    """(b,) scale of the leave-one-out history"""
+    s: Float32Array
+    """(b, k) history sums s_u"""
+    pull: Float32Array
+    """(b, k) sum_i G_i q_i"""
+
+
+@kernel
+def history_scale(size, exponent):
+    """size^-exponent, and 0 for an empty history."""
+    return np.float32(float(size) ** -exponent) if size > 0 else np.float32(0.0)
+
+
+@parallel_kernel
+def own_products(touched, state, yq, xq):
+    """<y_i, q_i> and <x_i, q_i> of the touched items, into arrays over all items."""
+    for t in prange(touched.items.size):
+        item = touched.items[t]
+        yq[item] = dot(state.Y[item], state.Q[item])
+        xq[item] = dot(state.X[item], state.Q[item])
+
+
+@parallel_kernel
+def history_vectors(rows, state, exponent, vectors):
+    """s_u of every user for prediction: m^-h times the sum over the whole history."""
+    for user in prange(rows.indptr.size - 1):
+        lo, hi = rows.indptr[user], rows.indptr[user + 1]
+        c, s = history_scale(hi - lo, exponent), vectors[user]
+        s[:] = 0.0
+        for p in range(lo, hi):
+            y, x, e = state.Y[rows.items[p]], state.X[rows.items[p]], rows.residuals[p]
+            for d in range(s.size):
+                s[d] += c * (y[d] + e * x[d])
+
+
+@parallel_kernel
+def history_scores(batch, state, exponent, own, scales, vectors, scores):
+    """Scales c, sums s_u and leave-one-out scores of every list; `own` = (yq, xq) of `own_products`."""
+    yq, xq = own
+    for n in prange(batch.users.size):
+        lo, hi = batch.offsets[n], batch.offsets[n + 1]
+        c, s = history_scale(hi - lo - 1, exponent), vectors[n]
+        scales[n] = c
+        s[:] = 0.0
+        for p in range(lo, hi):
+            y, x, e = state.Y[batch.items[p]], state.X[batch.items[p]], batch.residuals[p]
+            for d in range(s.size):
+                s[d] += y[d] + e * x[d]
+        for d in range(s.size):
+            s[d] *= c
+        for p in range(lo, hi):
+            item = batch.items[p]
+            mine = c * (yq[item] + batch.residuals[p] * xq[item])
+            scores[p] = dot(s, state.Q[item]) - mine + state.b[item]
+
+
+@parallel_kernel
+def history_pull(batch, G, Q, pull):
+    """sum_i G_i q_i of every user of the batch."""
+    for n in prange(batch.users.size):
+        g_user = pull[n]
+        g_user[:] = 0.0
+        for p in range(batch.offsets[n], batch.offsets[n + 1]):
+            q = Q[batch.items[p]]
+            g = np.float32(G[p])
+            for d in range(q.size):
+                g_user[d] += g * q[d]
+
+
+@kernel
+def _visit_sums(batch, G, sums, entries, owners, work):
+    """Sums of one item over its visits, without leave-one-out.
+
+    `work` gets sum G_item s_u, sum c pull_u, sum c e pull_u; returned are the numbers sum G_item, and the sums of
+    G_item c, G_item c e, G_user c, G_user c e that take the item's own part out again.
+    """
+    work[:] = 0.0
+    bias, qc, qe, yc, xe = 0.0, 0.0, 0.0, 0.0, 0.0
+    for v in range(entries.size):
+        p, n = entries[v], owners[v]
+        c = sums.c[n]
+        ce = c * batch.residuals[p]
+        g = np.float32(G[1, p])
+        s, pull = sums.s[n], sums.pull[n]
+        for d in range(s.size):
+            work[0, d] += g * s[d]
+            work[1, d] += c * pull[d]
+            work[2, d] += ce * pull[d]
+        bias += G[1, p]
+        qc += G[1, p] * c
+        qe += G[1, p] * ce
+        yc += G[0, p] * c
+        xe += G[0, p] * ce
+    return bias, np.float32(qc), np.float32(qe), np.float32(yc), np.float32(xe)
+
+
+@parallel_kernel
+def history_item_step(batch, touched, G, sums, state, accumulators, rules, moved):
+    """Each touched item steps once along the batch's sums, in the batch's order of users; rules of q, of y and x, of b."""
+    for t in prange(touched.items.size):
+        i, lo, hi = touched.items[t], touched.starts[t], touched.starts[t + 1]
+        q, y, x = state.Q[i], state.Y[i], state.X[i]
+        work = np.empty((3, q.size), np.float32)
+        bias, qc, qe, yc, xe = _visit_sums(batch, G, sums, touched.entries[lo:hi], touched.owners[lo:hi], work)
+        for d in range(q.size):
+            work[0, d] -= qc * y[d] + qe * x[d]
+            work[1, d] -= yc * q[d]
+            work[2, d] -= xe * q[d]
+        moved[t] = step_row(rules[0], hi - lo, work[0], q, accumulators.Q[i])
+        moved[t] += step_row(rules[1], hi - lo, work[1], y, accumulators.Y[i])
+        moved[t] += step_row(rules[1], hi - lo, work[2], x, accumulators.X[i])
+        moved[t] += step_number(rules[2], hi - lo, bias, state.b, accumulators.b, i)

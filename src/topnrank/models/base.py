@@ -1,0 +1,226 @@
+"""What every model is to its user: parameters, fit, recommend, score, similar items, save."""
+
+import dataclasses
+import os
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pyarrow as pa
+
+from topnrank._typing import Float32Array, FloatArray, IdArray, Int32Array, Int64Array, IntArray
+from topnrank.data.ids import IdMap
+from topnrank.data.interactions import Interactions
+from topnrank.errors import NotFittedError, ParameterError, UnknownIdError
+from topnrank.kernels.serving import top_n
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What a model holds after `fit`: enough to stand alone, without the training data."""
+
+    users: IdMap
+    items: IdMap
+    indptr: Int64Array
+    """(n_users + 1,) CSR of the items each user was trained on"""
+    indices: Int32Array
+    arrays: dict[str, FloatArray]
+    """Learnt numbers by name; row k belongs to user or item k"""
+    facts: dict[str, Any] = field(default_factory=dict)
+    """JSON-able facts: data fingerprint, training history, ..."""
+
+    @classmethod
+    def of(cls, data: Interactions, arrays: dict[str, FloatArray], **facts: Any) -> "Fitted":
+        """The fitted state of a model trained on `data`, whose (user, item) pairs are unique."""
+        facts = {"rows": len(data), **facts}
+        return cls(data.users, data.items, data.indptr, data.indices, arrays, facts)
+
+
+class Model(ABC):
+    """Base of all models. Subclasses are dataclasses whose fields are the hyper-parameters.
+
+    scikit-learn's conventions hold: the constructor only stores and checks parameters, `fit` returns the model, what it
+    learns ends in an underscore, and `get_params`, `set_params` and `sklearn.base.clone` work.
+    """
+
+    name: ClassVar[str]
+    """Name on the command line and in tables"""
+    summary: ClassVar[str]
+    """One line for `topnrank models`"""
+
+    _fitted: Fitted | None = None
+
+    @abstractmethod
+    def fit(self, data: Interactions) -> Self:
+        """Learns from `data`; returns the model."""
+
+    @abstractmethod
+    def score_block(self, users: IntArray) -> Float32Array:
+        """(len(users), n_items) scores of all items for users given by number."""
+
+    @abstractmethod
+    def score_pairs(self, users: IntArray, items: IntArray) -> Float32Array:
+        """(len(users),) scores of pairs given by number."""
+
+    @abstractmethod
+    def score_history(self, items: IntArray, values: FloatArray | None) -> Float32Array:
+        """(n_items,) scores for a user never seen, with these items (by number) and their ratings or weights."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Raises ParameterError if a hyper-parameter breaks its rule."""
+
+    def __post_init__(self) -> None:
+        self.check()
+
+    # -- parameters ---------------------------------------------------------------------------------------------------
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Hyper-parameters by name; `deep` is scikit-learn's and changes nothing here."""
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
+
+    def set_params(self, **params: Any) -> Self:
+        """Changes hyper-parameters; a fitted model stays fitted with the old ones until `fit`."""
+        known = self.get_params()
+        for name, value in params.items():
+            if name not in known:
+                raise ParameterError(f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(known)}")
+            setattr(self, name, value)
+        self.check()
+        return self
+
+    # -- what was learnt ----------------------------------------------------------------------------------------------
+
+    @property
+    def fitted(self) -> Fitted:
+        """The fitted state; NotFittedError before `fit`."""
+        if self._fitted is None:
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit(data) first")
+        return self._fitted
+
+    @property
+    def user_map(self) -> IdMap:
+        """Original user ids and their numbers."""
+        return self.fitted.users
+
+    @property
+    def item_map(self) -> IdMap:
+        """Original item ids and their numbers."""
+        return self.fitted.items
+
+    @property
+    def user_ids_(self) -> IdArray:
+        """(n_users,) original user ids; row k of `user_factors_` belongs to id k."""
+        return self.fitted.users.ids
+
+    @property
+    def item_ids_(self) -> IdArray:
+        """(n_items,) original item ids; row k of `item_factors_` belongs to id k."""
+        return self.fitted.items.ids
+
+    @property
+    def seen_indptr(self) -> Int64Array:
+        """With `seen_indices`: CSR of the items each user was trained on."""
+        return self.fitted.indptr
+
+    @property
+    def seen_indices(self) -> Int32Array:
+        """See `seen_indptr`."""
+        return self.fitted.indices
+
+    # -- use ----------------------------------------------------------------------------------------------------------
+
+    def score(self, users: Any, items: Any) -> Float32Array:
+        """Scores of pairs of original ids, comparable within a user; one user or item may be paired with many."""
+        user_numbers, item_numbers = np.broadcast_arrays(self.user_numbers(users), self.item_numbers(items))
+        return self.score_pairs(user_numbers, item_numbers)
+
+    def recommend(self, users: Any = None, *, n: int = 10, history: Any = None, **options: Any) -> pa.Table:
+        """The n best items for some users (ids), for all users (None), or for a `history` of a user never seen.
+
+        Parameters
+        ----------
+        users : one id, or a list or array of ids; None for all users the model knows.
+        history : instead of users: items, (item, rating) pairs or a dict of ratings. Unknown items are an error.
+        exclude_seen : leave out the items the user was trained on (default True); also those of `history`.
+        items : only these items are allowed.
+        exclude : these items are never recommended.
+        unknown : what to do with users the model does not know: "error" (default), "skip" them, or "popular": give the
+            items with most training rows.
+
+        Returns
+        -------
+        Arrow table with the columns user, item, score, rank (1 = best), without `user` for a history; users in the order
+        asked for. `.to_pandas()` or `polars.from_arrow` turn it into a frame. Fewer than n rows for a user with fewer
+        candidates.
+        """
+        from topnrank.models.recommend import Request, recommend_history, recommend_table
+
+        request = Request.of(self, n=n, **options)
+        if history is not None:
+            if users is not None:
+                raise ParameterError("recommend: give users or a history, not both")
+            return recommend_history(self, history, request)
+        return recommend_table(self, users, request)
+
+    def recommend_to(self, path: str | os.PathLike[str], users: Any = None, *, n: int = 10, **options: Any) -> int:
+        """As `recommend`, streamed to a Parquet file in bounded memory; returns the number of rows written."""
+        from topnrank.models.recommend import Request, recommend_parquet
+
+        return recommend_parquet(self, path, users, Request.of(self, n=n, **options))
+
+    def similar_items(self, item: Any, *, n: int = 10) -> pa.Table:
+        """The n items whose vectors point most nearly the same way (cosine): a table item, score, rank."""
+        vectors = self.fitted.arrays.get("item_factors")
+        if vectors is None:
+            raise ParameterError(f"similar_items: {type(self).__name__} has no item vectors; use a factor model")
+        number = self.item_numbers([item])[0]
+        norms = np.maximum(np.linalg.norm(vectors, axis=1), np.finfo(np.float32).tiny)
+        cosine = ((vectors @ vectors[number]) / (norms * norms[number])).astype(np.float32)
+        cosine[number] = -np.inf
+        return ranked_table(self, cosine[None, :], n)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes one safetensors file that stands alone, atomically; `topnrank.load` reads it."""
+        from topnrank.models.persistence import save
+
+        save(self, path)
+
+    def user_numbers(self, ids: Any) -> Int64Array:
+        """Numbers of user ids; UnknownIdError names those the model does not know."""
+        return _numbers(self.fitted.users, ids, "user")
+
+    def item_numbers(self, ids: Any) -> Int64Array:
+        """Numbers of item ids; UnknownIdError names those the model does not know."""
+        return _numbers(self.fitted.items, ids, "item")
+
+
+def _numbers(known: IdMap, ids: Any, what: str) -> Int64Array:
+    numbers = known.index(ids)
+    if (numbers < 0).any():
+        wanted = np.atleast_1d(np.asarray(ids, dtype=object))
+        missing = [repr(value) for value in wanted[numbers < 0][:5]]
+        more = f" and {int((numbers < 0).sum()) - 5} more" if (numbers < 0).sum() > 5 else ""
+        raise UnknownIdError(
+            f"the model does not know {what} {', '.join(missing)}{more}; it was trained on {len(known)} {what}s, "
+            f"for example {known.ids[0]!r}"
+        )
+    return numbers
+
+
+def ranked_table(model: Model, scores: Float32Array, n: int, users: IdArray | None = None) -> pa.Table:
+    """The n best of each row of `scores` as a table item, score, rank, with a column user when `users` names the rows."""
+    n = min(n, scores.shape[1])
+    best = np.empty((scores.shape[0], n), np.int64)
+    best_scores = np.empty((scores.shape[0], n), np.float32)
+    top_n(np.ascontiguousarray(scores, np.float32), best, best_scores)
+    row, place = np.nonzero(best >= 0)
+    columns = {
+        "item": pa.array(model.item_ids_).take(pa.array(best[row, place])),
+        "score": best_scores[row, place],
+        "rank": (place + 1).astype(np.int32),
+    }
+    if users is None:
+        return pa.table(columns)
+    return pa.table({"user": pa.array(users).take(pa.array(row)), **columns})

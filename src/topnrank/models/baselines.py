@@ -1,0 +1,131 @@
+"""The controls that stand in every comparison: Random, Popularity, ItemMean."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Self, final
+
+import numpy as np
+
+from topnrank._typing import Float32Array, Float64Array, FloatArray, IntArray
+from topnrank.data.interactions import Interactions
+from topnrank.errors import DataError
+from topnrank.models.base import Fitted, Model
+from topnrank.models.checks import check_count, check_number
+
+
+class ItemScoreModel(Model):
+    """A model that gives every user the same scores, one number per item."""
+
+    @abstractmethod
+    def item_scores(self, data: Interactions) -> Float64Array:
+        """(n_items,) the scores learnt from `data`."""
+
+    def fit(self, data: Interactions) -> Self:
+        """Counts or averages once over the rows."""
+        self.check()
+        pairs = data.take(data.pair_starts)
+        scores = {"item_bias": self.item_scores(data).astype(np.float32)}
+        self._fitted = Fitted.of(pairs, dict(scores), fingerprint=data.fingerprint())
+        return self
+
+    def score_block(self, users: IntArray) -> Float32Array:
+        """The same row for each user."""
+        return np.tile(self.item_bias_, (len(users), 1))
+
+    def score_pairs(self, users: IntArray, items: IntArray) -> Float32Array:
+        """The items' scores."""
+        return self.item_bias_[items]
+
+    def score_history(self, items: IntArray, values: FloatArray | None) -> Float32Array:
+        """The items' scores: a history changes nothing."""
+        return self.item_bias_.copy()
+
+    @property
+    def item_bias_(self) -> Float32Array:
+        """(n_items,) the items' scores."""
+        return self.fitted.arrays["item_bias"].astype(np.float32, copy=False)
+
+
+@final
+@dataclass(eq=False, kw_only=True)
+class Popularity(ItemScoreModel):
+    """Ranks items by the number of users who rated, saw or bought them in training."""
+
+    name: ClassVar[str] = "popularity"
+    summary: ClassVar[str] = "control: items by number of training rows"
+
+    def check(self) -> None:
+        """Nothing to check."""
+
+    def item_scores(self, data: Interactions) -> Float64Array:
+        """Users per item."""
+        return np.bincount(data.indices[data.pair_starts], minlength=data.n_items).astype(np.float64)
+
+
+@final
+@dataclass(eq=False, kw_only=True)
+class ItemMean(ItemScoreModel):
+    """Ranks items by their damped mean rating: (sum of ratings + damping * overall mean) / (count + damping)."""
+
+    damping: float = 5.0
+    """Pseudo-ratings at the overall mean: keeps items with few ratings near it."""
+
+    name: ClassVar[str] = "item-mean"
+    summary: ClassVar[str] = "control: items by damped mean rating (or weight); hard to beat on rated items"
+
+    def check(self) -> None:
+        """The damping is a number."""
+        check_number(self, "damping")
+
+    def item_scores(self, data: Interactions) -> Float64Array:
+        """Damped means of the ratings, or of the weights where there are no ratings."""
+        values = data.ratings if data.ratings is not None else data.weights
+        if values is None:
+            raise DataError("ItemMean needs ratings or weights, the data have neither; use Popularity for such data")
+        counts = np.bincount(data.indices, minlength=data.n_items)
+        sums = np.bincount(data.indices, weights=values, minlength=data.n_items)
+        overall = float(values.mean(dtype=np.float64))
+        return (sums + self.damping * overall) / np.maximum(counts + self.damping, 1e-12)
+
+
+@final
+@dataclass(eq=False, kw_only=True)
+class Random(Model):
+    """Ranks items at random, the same way each time for the same seed, user and item."""
+
+    seed: int = 0
+    """Other seeds, other orders."""
+
+    name: ClassVar[str] = "random"
+    summary: ClassVar[str] = "control: items in random order"
+
+    def check(self) -> None:
+        """The seed is a whole number."""
+        check_count(self, "seed", least=0)
+
+    def fit(self, data: Interactions) -> Self:
+        """Learns the ids only."""
+        self.check()
+        self._fitted = Fitted.of(data.take(data.pair_starts), {}, fingerprint=data.fingerprint())
+        return self
+
+    def score_block(self, users: IntArray) -> Float32Array:
+        """A hash of (seed, user, item) in [0, 1)."""
+        return self._draw(np.asarray(users)[:, None], np.arange(len(self.item_map))[None, :])
+
+    def score_pairs(self, users: IntArray, items: IntArray) -> Float32Array:
+        """A hash of (seed, user, item) in [0, 1)."""
+        return self._draw(np.asarray(users), np.asarray(items))
+
+    def score_history(self, items: IntArray, values: FloatArray | None) -> Float32Array:
+        """A draw for the user after the last."""
+        return self.score_block(np.array([len(self.user_map)]))[0]
+
+    def _draw(self, users: IntArray, items: IntArray) -> Float32Array:
+        """splitmix64 of the pair's number."""
+        with np.errstate(over="ignore"):
+            x = users.astype(np.uint64) * np.uint64(len(self.item_map)) + items.astype(np.uint64)
+            x = (x + np.uint64(self.seed) * np.uint64(0x2545F4914F6CDD1D)) * np.uint64(0x9E3779B97F4A7C15)
+            x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return ((x ^ (x >> np.uint64(31))) >> np.uint64(40)).astype(np.float32) / np.float32(2**24)

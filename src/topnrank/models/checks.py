@@ -1,0 +1,48 @@
+"""Checks of hyper-parameters: one sentence with class, name, rule and value."""
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+from topnrank.errors import ParameterError
+
+
+def _fail(owner: object, name: str, rule: str, value: Any) -> ParameterError:
+    return ParameterError(f"{type(owner).__name__}.{name} must be {rule}, got {value!r}")
+
+
+def check_count(owner: object, *names: str, least: int = 1) -> None:
+    """The named parameters are integers of at least `least`."""
+    for name in names:
+        value = getattr(owner, name)
+        if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+            raise _fail(owner, name, f"a whole number of at least {least}", value)
+
+
+def check_number(owner: object, *names: str, above_zero: bool = False) -> None:
+    """The named parameters are finite numbers, not negative (or above zero)."""
+    for name in names:
+        value = getattr(owner, name)
+        good = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+        if not good or value < 0 or (above_zero and value == 0):
+            raise _fail(
+                owner, name, "a finite number above 0" if above_zero else "a finite number of at least 0", value
+            )
+
+
+def check_flag(owner: object, *names: str) -> None:
+    """The named parameters are True or False."""
+    for name in names:
+        if not isinstance(getattr(owner, name), bool):
+            raise _fail(owner, name, "True or False", getattr(owner, name))
+
+
+def check_batch(owner: object, name: str) -> None:
+    """A count of users (int) or a share of them (float in (0, 1])."""
+    value = getattr(owner, name)
+    share = isinstance(value, float) and 0.0 < value <= 1.0
+    count = isinstance(value, Integral) and not isinstance(value, bool) and value >= 1
+    if not (share or count):
+        raise _fail(
+            owner, name, "a number of users (1, 2, ...) or a share of them (a float above 0, at most 1.0)", value
+        )

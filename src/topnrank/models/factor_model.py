@@ -1,0 +1,297 @@
+"""Models that the training loop trains: a scorer, an objective, and everything else written once."""
+
+import os
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from topnrank._typing import Float32Array, FloatArray, IntArray
+from topnrank.data.feedback import Feedback
+from topnrank.data.interactions import Interactions
+from topnrank.engines import ENGINES, Problem, State, make_engine
+from topnrank.errors import DivergenceError, ParameterError, one_of
+from topnrank.kernels.history import HistoryState, history_vectors
+from topnrank.kernels.serving import pair_scores
+from topnrank.models.base import Fitted, Model
+from topnrank.models.checks import check_batch, check_count, check_flag, check_number
+from topnrank.models.prepare import Prepared, prepare
+from topnrank.models.run import Run, ValidationOptions
+from topnrank.objectives import Objective
+from topnrank.scorers import Factors, History, Parameters, RatingResiduals, Rows, Rule, Scorer
+from topnrank.training import Callback, Optimizer, SGD, Schedule, make_optimizer
+from topnrank.training.schedule import batch_count
+
+USERS = ("history", "factors")
+_GROUPS = {
+    "user_factors": "user",
+    "item_factors": "item",
+    "history_factors": "history",
+    "rating_factors": "history",
+    "item_bias": "bias",
+}
+"""Which group of `regularization` each block of parameters belongs to."""
+HISTORY_PENALTY = 5.0
+"""History vectors are summed over a whole list, so a plain number penalises them this many times as much."""
+
+
+@dataclass(eq=False, kw_only=True)
+class FactorModel(Model):
+    """Base of the trained models; its fields are the hyper-parameters they share."""
+
+    users: str = "history"
+    """How users are represented: "history" (a sum over the user's items, also for new users) or "factors" (the paper)."""
+    factors: int = 50
+    """Length k of the vectors."""
+    feedback: Feedback | str | None = None
+    """How a row becomes a weight; None chooses by the data: ratings minus the user's mean, or the weights given."""
+    bias: bool = True
+    """Whether items have a bias."""
+    init: float | str = 0.03
+    """Standard deviation of the start values, or "paper" for U(0, 2/(7k)^(1/4)) with users="factors"."""
+    optimizer: str | Optimizer = "adagrad"
+    """"adagrad", "sgd", or an AdaGrad or SGD object."""
+    learning_rate: float = 0.07
+    """Step size."""
+    regularization: float | Mapping[str, float] = 0.0125
+    """lambda of lambda ||theta||^2, felt at each visit (gradient 2 lambda theta): one number, or one for each of "user",
+    "item", "history", "bias". With one number, history vectors get five times it."""
+    batch_size: int | float = 50
+    """Users per batch: a count (int) or a share of all users (float)."""
+    epochs: int | None = 20
+    """Passes over all users; None to count `iterations` instead."""
+    iterations: int | None = None
+    """Batches, each drawn anew from all users, as in the paper; needs epochs=None."""
+    tolerance: float = 0.0
+    """The paper's epsilon: stop when the parameters moved less than this in a round (squared distance)."""
+    seed: int = 0
+    """Start values and batches; the same seed gives the same bits for any number of threads."""
+    num_threads: int = 0
+    """Threads; 0 for all cores."""
+    engine: str = "cpu"
+    """"cpu" (Numba) or "reference" (plain NumPy, slow)."""
+
+    @abstractmethod
+    def objective(self) -> Objective:
+        """The loss on one list."""
+
+    def check(self) -> None:
+        """Every shared hyper-parameter keeps its rule."""
+        one_of("users", self.users, USERS)
+        one_of("engine", self.engine, ENGINES)
+        check_count(self, "factors")
+        check_count(self, "seed", "num_threads", least=0)
+        check_number(self, "learning_rate", above_zero=True)
+        check_number(self, "tolerance")
+        check_flag(self, "bias")
+        check_batch(self, "batch_size")
+        make_optimizer(self.optimizer)
+        self._check_init()
+        self._check_length()
+        self._penalties()
+
+    def fit(
+        self,
+        data: Interactions,
+        *,
+        validation: Interactions | float | None = None,
+        metric: str = "ndcg@10",
+        patience: int = 10,
+        checkpoint: str | os.PathLike[str] | None = None,
+        progress: bool = False,
+        callbacks: Sequence[Callback] = (),
+    ) -> Self:
+        """Trains on `data`.
+
+        Parameters
+        ----------
+        validation : held-out rows, or the share of each user's rows to hold out of `data`. The metric is measured after
+            each round (ranking the held-out rows) and the best round is kept; training stops after `patience` rounds
+            without a better one.
+        checkpoint : a folder. A run that was killed resumes from it when the same call is made again, and ends with the
+            same bits as an uninterrupted one; a finished one is not trained again.
+        progress : show a progress bar on the terminal.
+        callbacks : further watchers (`topnrank.training.Callback`).
+        """
+        self.check()
+        options = ValidationOptions.of(data, validation, metric, patience)
+        prepared = prepare(options.train, self.feedback, self.users)
+        run = Run(self, prepared, options, checkpoint=checkpoint, extra=callbacks)
+        with ExitStack() as stack:
+            try:
+                outcome = run.go(stack if progress else None)
+            except DivergenceError as error:
+                kept = f"; the last good checkpoint is in {checkpoint}" if checkpoint is not None else ""
+                raise DivergenceError(
+                    f"{type(self).__name__}: {error}, with learning_rate={self.learning_rate}{kept}; "
+                    "try a smaller learning_rate"
+                ) from None
+        self._fitted = Fitted.of(
+            prepared.data, self._learnt(outcome.parameters, prepared), **prepared.facts, **outcome.facts
+        )
+        return self
+
+    # -- the parts of a run -------------------------------------------------------------------------------------------
+
+    def scorer(self) -> Scorer:
+        """How parameters become scores."""
+        return History(self.factors, self.init) if self.users == "history" else Factors(self.factors, self.init)
+
+    def problem(self, rows: Rows) -> Problem:
+        """Scorer, objective, rows and rules as the engines want them."""
+        adagrad = not isinstance(make_optimizer(self.optimizer), SGD)
+        penalties = self._penalties()
+        rules = {
+            block: Rule(adagrad, self.learning_rate if self.bias or group != "bias" else 0.0, 2.0 * penalties[group])
+            for block, group in _GROUPS.items()
+        }
+        return Problem(self.scorer(), self.objective(), rows, rules)
+
+    def start_state(self, n_users: int, n_items: int) -> State:
+        """Start values and fresh accumulators."""
+        optimizer = make_optimizer(self.optimizer)
+        initial = 0.0 if isinstance(optimizer, SGD) else optimizer.initial
+        return State.start(self.scorer().initialise(n_users, n_items, self.seed), initial)
+
+    def schedule(self, rows: Rows) -> Schedule:
+        """Which users are visited when; a list of one item cannot be ranked, so its user is not visited."""
+        users = np.flatnonzero(np.diff(rows.indptr) >= 2)
+        return Schedule(users, batch_count(self.batch_size, users.size), self.seed, self.epochs, self.iterations)
+
+    # -- scores -------------------------------------------------------------------------------------------------------
+
+    @property
+    def user_factors_(self) -> Float32Array:
+        """(n_users, factors) user vectors; with users="history" the history sums."""
+        return self._array("user_factors")
+
+    @property
+    def item_factors_(self) -> Float32Array:
+        """(n_items, factors) item vectors."""
+        return self._array("item_factors")
+
+    @property
+    def item_bias_(self) -> Float32Array:
+        """(n_items,) item biases; zeros when bias=False."""
+        return self._array("item_bias")
+
+    @property
+    def history_(self) -> list[dict[str, float]]:
+        """One record per round of training: objective, effective N, validation metric."""
+        records: list[dict[str, float]] = self.fitted.facts["history"]
+        return records
+
+    @property
+    def best_round_(self) -> int:
+        """The round whose parameters are kept: the best on validation data, else the last."""
+        return int(self.fitted.facts["best_round"])
+
+    def score_block(self, users: IntArray) -> Float32Array:
+        """U V' + b for some users."""
+        return self.user_factors_[users] @ self.item_factors_.T + self.item_bias_
+
+    def score_pairs(self, users: IntArray, items: IntArray) -> Float32Array:
+        """<u, v> + b of pairs. An item of the user's own history is scored like any other, its own part included."""
+        scores = np.empty(len(users), np.float32)
+        arrays = (self.user_factors_, self.item_factors_, self.item_bias_)
+        pair_scores(*arrays, np.ascontiguousarray(users, np.int64), np.ascontiguousarray(items, np.int64), scores)
+        return scores
+
+    def score_history(self, items: IntArray, values: FloatArray | None) -> Float32Array:
+        """Scores for a user never seen: the history sum, or a vector fitted under the model's own objective."""
+        vector = self._history_vector(items, values) if self.users == "history" else self._fold_in(items, values)
+        return (self.item_factors_ @ vector.astype(np.float32) + self.item_bias_).astype(np.float32)
+
+    def _history_vector(self, items: IntArray, values: FloatArray | None) -> FloatArray:
+        """s_u; items without ratings count as average ones, so only "rated at all" speaks."""
+        residuals = np.zeros(items.size)
+        if values is not None:
+            facts = RatingResiduals(self._array("item_offsets"), float(self.fitted.facts["residual_mean"]))
+            residuals = facts.of(np.array([0, items.size]), items, values)
+        scorer = self.scorer()
+        assert isinstance(scorer, History)
+        return scorer.vector(self.fitted.arrays, items, residuals)
+
+    def _fold_in(self, items: IntArray, values: FloatArray | None) -> FloatArray:
+        """A user vector from the usual visits with all items fixed, starting at the mean user."""
+        if values is None:
+            raise ParameterError("recommend: with users='factors' a history needs ratings: give (item, rating) pairs")
+        column = {self.fitted.facts["value"]: values}
+        one = Interactions.from_arrays(np.zeros(items.size, np.int64), np.asarray(items, np.int64), **column)
+        prepared = prepare(one, self.feedback, self.users, strict=False)
+        chosen = prepared.data.items.ids.astype(np.int64)
+        blocks: Parameters = {
+            "user_factors": self.user_factors_.mean(axis=0, keepdims=True),
+            "item_factors": self.item_factors_[chosen],
+            "item_bias": self.item_bias_[chosen],
+        }
+        problem = self.problem(prepared.rows)
+        frozen = {
+            block: rule if block == "user_factors" else Rule(False, 0.0, 0.0) for block, rule in problem.rules.items()
+        }
+        optimizer = make_optimizer(self.optimizer)
+        state = State.start(blocks, 0.0 if isinstance(optimizer, SGD) else optimizer.initial)
+        engine = make_engine(self.engine, Problem(problem.scorer, problem.objective, prepared.rows, frozen), state, 1)
+        for _ in range(self._visits_per_user()):
+            engine.visit(np.zeros(1, np.int64))
+        return engine.state.parameters["user_factors"][0]
+
+    def _visits_per_user(self) -> int:
+        """About how often training visited a user."""
+        if self.epochs is not None:
+            return self.epochs
+        users = len(self.user_map)
+        return max(1, round((self.iterations or 0) * batch_count(self.batch_size, users) / users))
+
+    def _learnt(self, parameters: Parameters, prepared: Prepared) -> dict[str, FloatArray]:
+        """What the model keeps: the parameters, and with `history` the users' sums and the items' rating offsets."""
+        arrays: dict[str, FloatArray] = {name: block.astype(np.float32) for name, block in parameters.items()}
+        if prepared.residuals is not None:
+            scorer = self.scorer()
+            assert isinstance(scorer, History)
+            state = HistoryState(
+                *(arrays[n] for n in ("item_factors", "history_factors", "rating_factors", "item_bias"))
+            )
+            arrays["user_factors"] = np.empty((prepared.data.n_users, self.factors), np.float32)
+            history_vectors(prepared.rows, state, scorer.exponent, arrays["user_factors"])
+            arrays["item_offsets"] = prepared.residuals.offsets
+        return arrays
+
+    # -- checks -------------------------------------------------------------------------------------------------------
+
+    def _array(self, name: str) -> Float32Array:
+        return self.fitted.arrays[name].astype(np.float32, copy=False)
+
+    def _check_init(self) -> None:
+        if isinstance(self.init, str):
+            one_of("init", self.init, ("paper",))
+            if self.users == "history":
+                raise ParameterError("init='paper' goes with users='factors'; with users='history' give a number")
+        else:
+            check_number(self, "init", above_zero=True)
+
+    def _check_length(self) -> None:
+        """Exactly one of epochs and iterations says how long to train."""
+        if (self.epochs is None) == (self.iterations is None):
+            raise ParameterError(
+                f"{type(self).__name__}: give epochs or iterations (the other one None), "
+                f"got epochs={self.epochs!r} and iterations={self.iterations!r}"
+            )
+        check_count(self, "iterations" if self.epochs is None else "epochs")
+
+    def _penalties(self) -> dict[str, float]:
+        """lambda of each group."""
+        given = self.regularization
+        if not isinstance(given, Mapping):
+            check_number(self, "regularization")
+            return {"user": given, "item": given, "history": HISTORY_PENALTY * given, "bias": given}
+        for group, value in given.items():
+            one_of("regularization: a group", group, tuple(dict.fromkeys(_GROUPS.values())))
+            if not (isinstance(value, int | float) and value >= 0.0 and np.isfinite(value)):
+                raise ParameterError(
+                    f"regularization of {group!r} must be a finite number of at least 0, got {value!r}"
+                )
+        return {group: float(given.get(group, 0.0)) for group in set(_GROUPS.values())}

@@ -1,0 +1,92 @@
+"""save and load: one safetensors file per model."""
+
+import dataclasses
+import os
+import platform
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from topnrank.data.feedback import Feedback, feedback_from_dict
+from topnrank.data.ids import IdMap
+from topnrank.errors import ModelFileError
+from topnrank.models.base import Fitted, Model
+from topnrank.objectives import steps
+from topnrank.storage import pack_ids, prefixed, read_file, unpack_ids, without_prefix, write_file
+from topnrank.training import SGD, AdaGrad
+
+_PLAIN = (SGD, AdaGrad, steps.ReLU, steps.Sigmoid, steps.Laplace, steps.Ramp)
+"""Parameter objects that are rebuilt from their class name and fields."""
+
+
+def save(model: Model, path: str | os.PathLike[str]) -> None:
+    """Writes ids, seen items, learnt arrays and facts."""
+    from topnrank import __version__
+
+    fitted = model.fitted
+    arrays = pack_ids("user_ids", fitted.users.ids) | pack_ids("item_ids", fitted.items.ids)
+    arrays |= {"seen.indptr": fitted.indptr, "seen.indices": fitted.indices} | prefixed("model.", fitted.arrays)
+    facts = {
+        "model": model.name,
+        "parameters": {name: encode(value) for name, value in model.get_params().items()},
+        "facts": fitted.facts,
+        "versions": {"topnrank": __version__, "numpy": np.__version__, "python": platform.python_version()},
+    }
+    write_file(path, "model", arrays, facts)
+
+
+def load(path: str | os.PathLike[str]) -> Model:
+    """The model in the file at `path`."""
+    from topnrank.models.registry import MODELS
+
+    facts, arrays = read_file(path, "model")
+    if facts["model"] not in MODELS:
+        raise ModelFileError(
+            f"{path}: holds a model of kind {facts['model']!r}, which this version does not know; upgrade"
+        )
+    try:
+        model = MODELS[facts["model"]](**{name: decode(value) for name, value in facts["parameters"].items()})
+        users, items = IdMap(unpack_ids("user_ids", arrays)), IdMap(unpack_ids("item_ids", arrays))
+        learnt = without_prefix("model.", arrays)
+        model._fitted = Fitted(users, items, arrays["seen.indptr"], arrays["seen.indices"], learnt, facts["facts"])
+    except (KeyError, TypeError) as error:
+        raise ModelFileError(f"{path}: lacks a part of the model ({error}); make the file again") from error
+    return model
+
+
+def encode(value: Any) -> Any:
+    """A hyper-parameter as JSON."""
+    if isinstance(value, _PLAIN):
+        return {"object": type(value).__name__, **dataclasses.asdict(value)}
+    if isinstance(value, Feedback):
+        return {"feedback": value.to_dict()}
+    if isinstance(value, Mapping):
+        return {"mapping": {str(key): encode(item) for key, item in value.items()}}
+    if isinstance(value, np.generic):
+        return value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return {"custom": f"{type(value).__module__}.{type(value).__qualname__}"}
+
+
+def decode(value: Any) -> Any:
+    """The hyper-parameter that `encode` wrote; an object of the user's own comes back as its name."""
+    if not isinstance(value, dict):
+        return value
+    if "feedback" in value:
+        return feedback_from_dict(value["feedback"])
+    if "mapping" in value:
+        return {key: decode(item) for key, item in value["mapping"].items()}
+    if "object" in value:
+        kinds = {kind.__name__: kind for kind in _PLAIN}
+        return kinds[value["object"]](**{key: item for key, item in value.items() if key != "object"})
+    return Missing(value["custom"])
+
+
+@dataclasses.dataclass(frozen=True)
+class Missing:
+    """Stands for an object of the user's own that a file cannot hold; `set_params` puts the real one back."""
+
+    name: str
+    """Its class"""

@@ -1,0 +1,64 @@
+"""From interactions to training lists: feedback weights, rating residuals, and the checks that training makes sense."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from topnrank.data.feedback import Feedback, feedback_from
+from topnrank.data.interactions import Interactions
+from topnrank.errors import DataError
+from topnrank.scorers import RatingResiduals, Rows
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Training lists, and what is needed to prepare a new user the same way."""
+
+    data: Interactions
+    """Unique (user, item) pairs with weights"""
+    rows: Rows
+    residuals: RatingResiduals | None
+    facts: dict[str, Any]
+
+
+def prepare(data: Interactions, feedback: Feedback | str | None, users: str, *, strict: bool = True) -> Prepared:
+    """Lists for training; `strict` refuses data that cannot teach an order."""
+    if len(data) == 0:
+        raise DataError("there are no rows to train on; check the filter or the split")
+    weighted = feedback_from(feedback, data)(data)
+    weights = weighted.weights
+    assert weights is not None
+    if strict:
+        _check_teaches(weighted)
+    residuals, e = None, np.empty(0, np.float32)
+    value = "ratings" if weighted.ratings is not None else "weights"
+    values = weighted.ratings if weighted.ratings is not None else weights
+    if users == "history":
+        residuals = RatingResiduals.fit(weighted.indptr, weighted.indices, values, weighted.n_items)
+        e = residuals.of(weighted.indptr, weighted.indices, values)
+    rows = Rows(weighted.indptr, weighted.indices, weights, e)
+    facts = {"fingerprint": data.fingerprint(), "value": value}
+    if residuals is not None:
+        facts["residual_mean"] = residuals.mean
+    return Prepared(weighted, rows, residuals, facts)
+
+
+def _check_teaches(data: Interactions) -> None:
+    """Some user must have two items with different weights: only that is an order to learn."""
+    weights, sizes = data.weights, np.diff(data.indptr)
+    assert weights is not None
+    if sizes.max(initial=0) < 2:
+        raise DataError("every user has one item only: there is nothing to rank; give data with longer lists per user")
+    if data.ratings is not None and np.ptp(data.ratings) == 0:
+        raise DataError(
+            f"all {len(data)} ratings are {data.ratings[0]:g}: there is no order to learn from them; "
+            "give graded ratings, or use Popularity"
+        )
+    same_user = np.diff(data.user_index) == 0
+    if not np.any(same_user & (np.diff(weights) != 0)):
+        raise DataError(
+            f"within every user all weights are equal (for example {weights[0]:g}): training on observed items alone "
+            "cannot learn an order from that; give ratings, weights that differ or dislikes with weight below 0, or use "
+            "Popularity"
+        )

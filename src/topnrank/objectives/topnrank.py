@@ -1,0 +1,87 @@
+"""Top-N-Rank: weighted DCG cut at N, smoothed (Liang, Hu, Dong, Honavar 2018, eq. 4 to 9).
+
+Loss of one list (eq. 8), with a_i = w_i (2^{y_i} - 1) the gain of item i and R_i its smooth rank among the user's items:
+
+    L_u = - sum_i a_i H(N - R_i) D(R_i)         D(R) = 1 / ln(R + 2),  H = the step function (truncated) or 1
+
+Slope in the rank, and score gradients (eq. 9):
+
+    c_i = dL_u/dR_i = a_i [ H'(N - R_i) D(R_i) - H(N - R_i) D'(R_i) ]
+    G_j = sum_i c_i h'(f_j - f_i) - c_j sum_l h'(f_l - f_j)          exact
+    P_j =                         - c_j sum_l h'(f_l - f_j)          the paper's item gradient (Alg. 2, line 15)
+
+Reads the paper as follows: the factor "wDCG_u" of eq. 9 is the item's own ungated gain a_i / log(R_i + 2); logarithms are
+natural; y = 1 for every observed item, so that a weight of -1 acts (with y = 0 below four stars it never would).
+
+Departs from it, each switched off by `TopNRank.paper`:
+
+* `discount=p`: D'(R) = -1 / ((R+2) ln^p(R+2)); p = 2 is DCG, p = 0 is -ln(R+2), smaller p is less top-heavy.
+* `budget`: the list-wise gradient of a user is scaled to total mass budget * min(m, N), so that long lists do not put
+  all force on a few items; the scale is held constant when differentiating.
+* `anchor`: adds anchor/2 * sum_i (f_i - mean f - (a_i - mean a))^2, which ties scores to the gains.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from topnrank._typing import Float64Array
+from topnrank.objectives.base import ListGradient
+from topnrank.objectives.ranks import rank_pull, smooth_ranks
+from topnrank.objectives.squared import Squared
+from topnrank.objectives.steps import ReLU, StepFunction
+
+
+@dataclass(frozen=True)
+class WeightedDCG:
+    """The Top-N-Rank objective wDCG@N."""
+
+    step: StepFunction = ReLU()
+    """h in the ranks and H in the gate: the paper uses one function for both."""
+    n: int = 20
+    """The N of wDCG@N."""
+    truncate: bool = True
+    """Whether the gate H(N - R) multiplies the gain; without it the objective is the smoothed, uncut wDCG."""
+    exact: bool = False
+    """G for the items too (exact) instead of the paper's partial P."""
+    discount: float = 2.0
+    """The power p of the discount's slope; 2 is DCG."""
+    budget: float = 0.0
+    """Total mass of a user's list-wise gradient per item of min(m, N); 0 leaves the gradient as it is."""
+    anchor: float = 0.0
+    """Weight of the squared term."""
+
+    def evaluate(self, scores: Float64Array, gains: Float64Array) -> ListGradient:
+        """Loss and score gradients of one list, pair by pair: O(m^2)."""
+        ones = np.ones_like(scores)
+        R, D = smooth_ranks(self.step, scores, ones)
+        value, c = self._gain_and_slope(R, gains)
+        own = -c * D
+        full = own + rank_pull(self.step, scores, ones, c)
+        scale = self._scale(full)
+        squared = Squared().evaluate(scores, gains)
+        return ListGradient(
+            value=value + self.anchor * squared.value,
+            user=scale * full + self.anchor * squared.user,
+            item=scale * (full if self.exact else own) + self.anchor * squared.item,
+            active=int((R < self.n).sum()),
+        )
+
+    def frozen_scale(self, scores: Float64Array, gains: Float64Array) -> float:
+        """The budget's scale at `scores`; the gradient is that of scale * L_u + anchor term with this number constant."""
+        return self._scale(replace(self, exact=True, budget=0.0, anchor=0.0).evaluate(scores, gains).user)
+
+    def _gain_and_slope(self, R: Float64Array, gains: Float64Array) -> tuple[float, Float64Array]:
+        """L_u and c = dL_u/dR."""
+        log = np.log(R + 2.0)
+        p = self.discount
+        D = -np.log(log) if p == 1.0 else log ** (1.0 - p) / (p - 1.0)
+        minus_D_slope = 1.0 / ((R + 2.0) * log**p)
+        if not self.truncate:
+            return -float(gains @ D), gains * minus_D_slope
+        H, H_slope = self.step.h(self.n - R), self.step.dh(self.n - R)
+        return -float(gains @ (H * D)), gains * (H_slope * D + H * minus_D_slope)
+
+    def _scale(self, full: Float64Array) -> float:
+        mass = float(np.abs(full).sum())
+        return self.budget * min(full.size, self.n) / mass if self.budget > 0.0 and mass > 0.0 else 1.0

@@ -1,0 +1,137 @@
+"""Arrays and facts in one safetensors file, written atomically, with errors that say what to do.
+
+A file holds named arrays and, under the key "topnrank" of its metadata, one JSON object with `kind` ("model" or
+"checkpoint"), `format` (its version) and whatever the writer adds. No code is ever executed on loading.
+"""
+
+import errno
+import json
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from topnrank._typing import FloatArray, IdArray
+from topnrank.errors import ModelFileError, OutputError
+
+FORMAT = 1
+"""Version of the file layout; files of a newer one are refused."""
+
+Arrays = dict[str, np.ndarray[Any, Any]]
+
+
+def write_atomically(path: str | os.PathLike[str], write: Callable[[Path], None]) -> None:
+    """Lets `write` fill a temporary file beside `path`, then puts it in place at once; a failure leaves `path` as it was."""
+    target = Path(path).expanduser()
+    if target.is_dir():
+        raise OutputError(f"{path}: is a folder; give the name of a file")
+    temporary: Path | None = None
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+        os.close(handle)
+        temporary = Path(name)
+        write(temporary)
+        _flush(temporary)
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, target)
+    except (OSError, SafetensorError) as error:
+        raise OutputError(_why_unwritable(path, error)) from error
+    finally:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+
+
+def _flush(path: Path) -> None:
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _why_unwritable(path: str | os.PathLike[str], error: Exception) -> str:
+    code, text = getattr(error, "errno", None), str(error)
+    if code == errno.ENOSPC or "No space left" in text or "os error 28" in text:
+        return f"{path}: the disk is full; free some space or choose another place (nothing was overwritten)"
+    if code == errno.ENOENT:
+        return f"{path}: its folder does not exist; create it first"
+    if code in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return f"{path}: no permission to write there; choose another place"
+    return f"{path}: cannot be written ({error})"
+
+
+def write_file(path: str | os.PathLike[str], kind: str, arrays: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
+    """Writes `arrays` and `facts` as one file of that kind."""
+    header = {"topnrank": json.dumps({"kind": kind, "format": FORMAT, **facts})}
+    tensors = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    write_atomically(path, lambda temporary: save_file(tensors, temporary, metadata=header))
+
+
+def read_file(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], Arrays]:
+    """Facts and arrays of a file of that kind."""
+    file = Path(path).expanduser()
+    if file.is_dir():
+        raise ModelFileError(f"{path}: is a folder; give the name of a {kind} file")
+    if not file.exists():
+        raise ModelFileError(f"{path}: there is no such {kind} file")
+    try:
+        with safe_open(file, framework="numpy") as content:
+            facts = _facts(path, kind, content.metadata() or {})
+            return facts, {name: content.get_tensor(name) for name in content.keys()}  # noqa: SIM118 (not a dict)
+    except (SafetensorError, OSError) as error:
+        raise ModelFileError(
+            f"{path}: is not a topnrank {kind} file, or is damaged or cut off ({error}); "
+            "give the right file or make it again"
+        ) from error
+
+
+def _facts(path: str | os.PathLike[str], kind: str, metadata: Mapping[str, str]) -> dict[str, Any]:
+    """The JSON facts of a file, once its kind and version are right."""
+    if "topnrank" not in metadata:
+        raise ModelFileError(f"{path}: is a safetensors file, but not one of topnrank; give a {kind} made by topnrank")
+    facts: dict[str, Any] = json.loads(metadata["topnrank"])
+    if facts.get("kind") != kind:
+        raise ModelFileError(f"{path}: is a topnrank {facts.get('kind')} file; a {kind} file is needed here")
+    if int(facts.get("format", 0)) > FORMAT:
+        raise ModelFileError(
+            f"{path}: has file format {facts['format']}, this version of topnrank reads up to {FORMAT}; upgrade topnrank"
+        )
+    return facts
+
+
+def pack_ids(name: str, ids: IdArray) -> Arrays:
+    """Ids as plain arrays: integers as they are, strings as UTF-8 bytes and where each ends."""
+    if ids.dtype.kind in "iu":
+        return {name: ids.astype(np.int64)}
+    encoded = [str(value).encode() for value in ids]
+    ends = np.cumsum([len(value) for value in encoded], dtype=np.int64)
+    return {f"{name}.utf8": np.frombuffer(b"".join(encoded), np.uint8), f"{name}.ends": ends}
+
+
+def unpack_ids(name: str, arrays: Mapping[str, Any]) -> IdArray:
+    """The ids that `pack_ids` packed."""
+    if name in arrays:
+        return np.asarray(arrays[name])
+    text, ends = arrays[f"{name}.utf8"].tobytes(), arrays[f"{name}.ends"]
+    starts = np.concatenate([[0], ends[:-1]])
+    ids = np.empty(ends.size, object)
+    ids[:] = [text[a:b].decode() for a, b in zip(starts, ends, strict=True)]
+    return ids
+
+
+def prefixed(prefix: str, arrays: Mapping[str, FloatArray]) -> Arrays:
+    """`arrays` with `prefix` before each name."""
+    return {f"{prefix}{name}": array for name, array in arrays.items()}
+
+
+def without_prefix(prefix: str, arrays: Mapping[str, FloatArray]) -> Arrays:
+    """The arrays whose names begin with `prefix`, without it."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

@@ -1,0 +1,23 @@
+"""The one training loop, and the callbacks that may watch and stop it."""
+
+from topnrank.training.callbacks import Callback, EarlyStopping, Progress, Recorder, Tolerance
+from topnrank.training.checkpoint import Checkpoint
+from topnrank.training.loop import Round, train
+from topnrank.training.optimisers import SGD, AdaGrad, Optimizer, make_optimizer
+from topnrank.training.schedule import Schedule
+
+__all__ = [
+    "SGD",
+    "AdaGrad",
+    "Callback",
+    "Checkpoint",
+    "EarlyStopping",
+    "Optimizer",
+    "Progress",
+    "Recorder",
+    "Round",
+    "Schedule",
+    "Tolerance",
+    "make_optimizer",
+    "train",
+]

@@ -1,0 +1,78 @@
+"""Checkpoints: a killed run resumes and ends with the bits of an uninterrupted one."""
+
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, final
+
+from topnrank.engines import Engine, State
+from topnrank.errors import ModelFileError, OutputError
+from topnrank.storage import prefixed, read_file, without_prefix, write_file
+from topnrank.training.callbacks import Persistent
+from topnrank.training.loop import Round
+
+FILE = "checkpoint.safetensors"
+
+
+@final
+class Checkpoint:
+    """Saves parameters, accumulators and the memory of other callbacks after a round; stands last among the callbacks.
+
+    Nothing of the random numbers needs saving: streams are keyed by seed and round.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        run: Mapping[str, Any],
+        persistent: Mapping[str, Persistent],
+        *,
+        seconds: float = 2.0,
+    ) -> None:
+        self.path = Path(folder).expanduser() / FILE
+        self.run = dict(run)
+        """What identifies the run: data fingerprint and parameters."""
+        self.persistent = persistent
+        self.seconds = seconds
+        """At least this long between two writes; time decides only how much is done again, never the bits."""
+        self._written = -float("inf")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OutputError(f"checkpoint folder {folder}: cannot be created ({error.strerror})") from error
+
+    def after_round(self, engine: Engine, round_: Round) -> bool:
+        """Writes when it is time."""
+        if time.monotonic() - self._written >= self.seconds:
+            self.write(engine, round_.number, finished=False)
+        return False
+
+    def write(self, engine: Engine, rounds_done: int, *, finished: bool) -> None:
+        """Writes now, atomically."""
+        arrays = prefixed("parameter.", engine.state.parameters) | prefixed("accumulator.", engine.state.accumulators)
+        facts: dict[str, Any] = {"run": self.run, "rounds_done": rounds_done, "finished": finished}
+        for name, callback in self.persistent.items():
+            facts[f"memory.{name}"], memory = callback.memory()
+            arrays |= prefixed(f"memory.{name}.", memory)
+        write_file(self.path, "checkpoint", arrays, facts)
+        self._written = time.monotonic()
+
+    def resume(self) -> tuple[State, int, bool] | None:
+        """State, rounds done and whether the run had finished, from an earlier run of the same kind; None without one."""
+        if not self.path.exists():
+            return None
+        facts, arrays = read_file(self.path, "checkpoint")
+        self._check_same_run(facts["run"])
+        for name, callback in self.persistent.items():
+            callback.recall(facts[f"memory.{name}"], without_prefix(f"memory.{name}.", arrays))
+        state = State(without_prefix("parameter.", arrays), without_prefix("accumulator.", arrays))
+        return state, int(facts["rounds_done"]), bool(facts["finished"])
+
+    def _check_same_run(self, earlier: Mapping[str, Any]) -> None:
+        for name in sorted(set(earlier) | set(self.run)):
+            if earlier.get(name) != self.run.get(name):
+                raise ModelFileError(
+                    f"{self.path}: belongs to another run ({name} was {earlier.get(name)!r}, now it is "
+                    f"{self.run.get(name)!r}); give another checkpoint folder or delete this one"
+                )

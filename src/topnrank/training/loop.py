@@ -1,0 +1,72 @@
+"""train: the only training loop of the library."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from topnrank.engines import Engine, Visit
+from topnrank.errors import DivergenceError
+from topnrank.training.schedule import Schedule
+
+
+@dataclass
+class Round:
+    """What one round of batches brought; callbacks may add metrics."""
+
+    number: int
+    """1, 2, ..."""
+    iteration: int
+    """Batches visited so far, over all rounds"""
+    objective: float
+    """Mean loss of the lists visited"""
+    effective_n: float
+    """Mean number of items per list that still count (smooth rank below N)"""
+    moved: float
+    """Squared distance the parameters moved in this round"""
+    metrics: dict[str, float] = field(default_factory=dict)
+
+    def record(self) -> dict[str, float]:
+        """One line of the training history."""
+        return {
+            "round": self.number,
+            "iteration": self.iteration,
+            "objective": self.objective,
+            "effective_n": self.effective_n,
+            "moved": self.moved,
+            **self.metrics,
+        }
+
+
+class Callback(Protocol):
+    """Watches training; may stop it."""
+
+    def after_round(self, engine: Engine, round_: Round) -> bool:
+        """Called after each round; True stops the training."""
+        ...
+
+
+def train(engine: Engine, schedule: Schedule, callbacks: Sequence[Callback] = (), *, done: int = 0) -> int:
+    """Visits the rounds of `schedule` from number `done` on until they end or a callback stops; returns rounds done."""
+    for number in range(done, schedule.rounds):
+        round_ = _run_round(engine, schedule, number)
+        if any([callback.after_round(engine, round_) for callback in callbacks]):  # a list: all see each round
+            return number + 1
+    return schedule.rounds
+
+
+def _run_round(engine: Engine, schedule: Schedule, number: int) -> Round:
+    value, active, lists, moved = 0.0, 0, 0, 0.0
+    iteration = number * schedule.batches_per_round
+    for users in schedule.batches(number):
+        iteration += 1
+        visit = engine.visit(users)
+        _check_finite(visit, iteration)
+        value, active = value + visit.value, active + visit.active
+        lists, moved = lists + visit.lists, moved + visit.moved
+    return Round(number + 1, iteration, value / lists, active / lists, moved)
+
+
+def _check_finite(visit: Visit, iteration: int) -> None:
+    if not (math.isfinite(visit.value) and math.isfinite(visit.moved)):
+        raise DivergenceError(f"training diverged in iteration {iteration}: the objective or a step is not finite")

@@ -1,0 +1,51 @@
+"""Which users are visited when: batches from streams keyed by seed and counter, so that a resumed run draws the same."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from topnrank._typing import Int64Array
+from topnrank.rng import stream
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Rounds of batches.
+
+    `epochs`: a round is one pass over all users in random order, cut into batches.
+    `iterations`: a round is one batch drawn without replacement from all users, independent of the rounds before (the
+    paper's Algorithms 1 and 2; some users may never be drawn).
+    """
+
+    users: Int64Array
+    """The users who can be visited"""
+    batch: int
+    seed: int
+    epochs: int | None = None
+    iterations: int | None = None
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds there are at most."""
+        return self.epochs if self.epochs is not None else int(self.iterations or 0)
+
+    @property
+    def batches_per_round(self) -> int:
+        """Visits in one round."""
+        return 1 if self.epochs is None else -(-self.users.size // self.batch)
+
+    def batches(self, round_: int) -> Iterator[Int64Array]:
+        """The batches of round 0, 1, ..."""
+        shuffled = stream(self.seed, "batches", round_).permutation(self.users)
+        if self.epochs is None:
+            yield shuffled[: self.batch]
+            return
+        for first in range(0, self.users.size, self.batch):
+            yield shuffled[first : first + self.batch]
+
+
+def batch_count(batch_size: int | float, n_users: int) -> int:
+    """`batch_size` as a number of users: a float is a share of them, an int a count."""
+    size = round(batch_size * n_users) if isinstance(batch_size, float) else batch_size
+    return int(np.clip(size, 1, max(n_users, 1)))

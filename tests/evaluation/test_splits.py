@@ -1,0 +1,119 @@
+"""Train and test parts: sizes, independence, order and errors."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from topnrank.data.interactions import Interactions
+from topnrank.errors import DataError, ParameterError
+from topnrank.evaluation import split_last, split_per_user, split_time
+
+
+def pairs(data):
+    users, items = data.users.ids[data.user_index], data.items.ids[data.indices]
+    return set(zip(users.tolist(), items.tolist(), strict=True))
+
+
+def table(n_users=20, n_items=40, seed=0, text=False):
+    rng = np.random.default_rng(seed)
+    users, items = np.nonzero(rng.random((n_users, n_items)) < 0.4)
+    times = rng.integers(0, 50, len(users))
+    name = (lambda kind, ids: [f"{kind}{i}" for i in ids]) if text else (lambda kind, ids: ids)
+    return Interactions.from_arrays(name("u", users), name("i", items), timestamps=times)
+
+
+@pytest.mark.parametrize("text", [False, True])
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.29])
+def test_per_user_takes_the_floor_of_each_users_items(share, text):
+    data = table(text=text)
+    train, test = split_per_user(data, test=share, seed=3)
+    m = np.diff(data.indptr)
+    assert np.diff(test.indptr).tolist() == np.floor(m * share + 1e-9).astype(int).tolist()
+    assert pairs(train) | pairs(test) == pairs(data)
+    assert not pairs(train) & pairs(test)
+    assert train.users is data.users
+    assert test.items is data.items
+
+
+def test_floor_is_not_fooled_by_rounding():
+    data = Interactions.from_arrays([0] * 100, range(100))
+    assert len(split_per_user(data, test=0.29)[1]) == 29  # 0.29 * 100 = 28.999999999999996
+
+
+def test_a_user_with_one_item_keeps_it_in_train():
+    train, test = split_per_user(Interactions.from_arrays([0, 1, 1], [5, 5, 6]), test=0.9)
+    assert (0, 5) in pairs(train)
+    assert len(test) == 1
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.randoms(use_true_random=False))
+def test_a_users_part_depends_neither_on_other_users_nor_on_row_order(seed, random):
+    data = table()
+    whole = {pair for pair in pairs(split_per_user(data, seed=seed)[1]) if pair[0] == 7}
+    rows = [pair for pair in pairs(data) if pair[0] in (7, 3)]
+    random.shuffle(rows)
+    alone = Interactions.from_arrays(*zip(*rows, strict=True))
+    assert whole == {pair for pair in pairs(split_per_user(alone, seed=seed)[1]) if pair[0] == 7}
+
+
+def test_seeds_differ_and_repeat():
+    data = table()
+    first, again, other = (pairs(split_per_user(data, seed=seed)[1]) for seed in (0, 0, 1))
+    assert first == again
+    assert first != other
+
+
+def test_every_item_is_as_likely_as_any_other():
+    data = Interactions.from_arrays(np.repeat(np.arange(4000), 6), np.tile(np.arange(6), 4000))
+    counts = np.bincount(split_per_user(data, test=0.5)[1].indices, minlength=6)
+    assert np.abs(counts - 2000).max() < 5 * np.sqrt(4000 / 4)
+
+
+def test_types_of_one_item_stay_together():
+    data = Interactions.from_arrays([0] * 8, [0, 0, 1, 1, 2, 2, 3, 3], types=["buy", "view"] * 4, timestamps=range(8))
+    for train, test in (split_per_user(data), split_last(data, test=2)):
+        assert len(test) == 4
+        assert not pairs(train) & pairs(test)
+
+
+def test_last_takes_the_latest_and_breaks_ties_by_item():
+    data = Interactions.from_arrays([0, 0, 0, 1, 2, 2], [4, 2, 3, 9, 1, 2], timestamps=[5, 9, 9, 1, 8, 7])
+    train, test = split_last(data)
+    assert pairs(test) == {(0, 3), (2, 1)}
+    assert pairs(split_last(data, test=2)[1]) == {(0, 2), (0, 3), (2, 1)}
+    assert (1, 9) in pairs(train)
+
+
+def test_time_cuts_all_users_at_one_moment():
+    data = Interactions.from_arrays([0, 0, 1, 1, 2], [1, 2, 1, 2, 1], timestamps=[10, 20, 30, 30, 40])
+    assert pairs(split_time(data, test=0.2)[1]) == {(2, 1)}
+    assert pairs(split_time(data, test=0.4)[1]) == {(1, 1), (1, 2), (2, 1)}  # 30 stays together
+    assert pairs(split_time(data, at=20)[0]) == {(0, 1)}
+
+
+@pytest.mark.parametrize("share", [0, 1, -0.5, 1.5, float("nan"), "half", None])
+def test_a_share_lies_between_zero_and_one(share):
+    for split in (split_per_user, split_time):
+        with pytest.raises(ParameterError, match="between 0 and 1"):
+            split(table(), test=share)
+
+
+def test_bad_input_is_named():
+    plain = Interactions.from_arrays([0, 0, 1], [0, 1, 0])
+    for split in (split_last, split_time):
+        with pytest.raises(DataError, match="needs timestamps"):
+            split(plain)
+    for count in (0, 0.5, True):
+        with pytest.raises(ParameterError, match="at least 1"):
+            split_last(table(), test=count)
+    with pytest.raises(ParameterError, match="seed"):
+        split_per_user(plain, seed=-1)
+    with pytest.raises(DataError, match="no user has items enough"):
+        split_per_user(Interactions.from_arrays([0, 1], [0, 0]))
+    same = Interactions.from_arrays([0, 0], [0, 1], timestamps=[3, 3])
+    with pytest.raises(DataError, match="leaves no rows for train: timestamps lie between 3 and 3"):
+        split_time(same, test=0.5)
+    with pytest.raises(DataError, match="leaves no rows for test"):
+        split_time(same, at=4)
