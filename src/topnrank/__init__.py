@@ -49,7 +49,7 @@ _HOMES = {
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = sorted([*_HOME, "__version__"])  # noqa: PLE0605 (computed from the table above)
+__all__ = sorted([*_HOME, "__version__"])
 
 if TYPE_CHECKING:
     from topnrank.data import (

@@ -31,7 +31,7 @@ def test_unknown_users_are_counted():
 
 def test_unknown_items_rank_last_when_rated():
     data = rows([0, 0, 0], [3, 8, 9], ratings=[1.0, 5.0, 1.0])
-    result = evaluate(FixedRanker(SCORES), data, metrics=["mrr", "hit@1", "hit@2"])
+    result = evaluate(FixedRanker([[-4.0, -3.0, -2.0, -1.0]]), data, metrics=["mrr", "hit@1", "hit@2"])
     assert result.n_unknown_items == 2
     assert result["mrr"] == pytest.approx((1 / 2 + 1 / 3) / 2)
     assert (result["hit@1"], result["hit@2"]) == (0, 0.5)

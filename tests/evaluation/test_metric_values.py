@@ -16,6 +16,7 @@ from topnrank.data.interactions import Interactions
 from topnrank.errors import ParameterError
 from topnrank.evaluation import METRICS, evaluate, protocols
 from topnrank.evaluation.metrics import parse_metrics
+from topnrank.kernels.metrics import top_items
 
 CUT_KINDS = [kind for kind in METRICS if kind not in ("auc", "coverage")]
 
@@ -188,6 +189,12 @@ def test_coverage_breaks_ties_by_item_and_skips_seen_items():
     assert result["coverage@2"] == 3 / 5  # 1, 2; 2, 0
     assert result["coverage@9"] == 1
     assert not result.per_user
+
+
+def test_top_items_are_sorted_by_score_then_item():
+    nan, low = np.nan, -np.inf
+    block = np.array([[0, 0, 1, 1, 0], [nan, 2, nan, low, nan], [nan] * 5, [1, 0, 0, 0, 0]], dtype=np.float32)
+    assert top_items(block, 3).tolist() == [[2, 3, 0], [1, 3, -1], [-1, -1, -1], [0, 1, 2]]
 
 
 def test_coverage_of_rated_lists():

@@ -72,13 +72,10 @@ def read(
         "timestamp": timestamp,
     }
     request = Request(roles, separator=separator, header=header)
-    parts = [_read_part(file, request) for file in find_files(path, format)]
-    table = _combined(parts)
+    table, columns, locate = _load(find_files(path, format), request)
     if table.num_rows == 0:
         raise DataError(f"{path}: has columns but no rows; at least one interaction is needed")
-    return Interactions.from_table(
-        table, parts[0].columns, source=str(path), duplicates=duplicates, locate=_locator(parts)
-    )
+    return Interactions.from_table(table, columns, source=str(path), duplicates=duplicates, locate=locate)
 
 
 class Source(Protocol):
@@ -103,6 +100,13 @@ class _Part:
     source: Source
     columns: Columns
     table: pa.Table
+
+
+def _load(files: list[DataFile], request: Request) -> tuple[pa.Table, Columns, Locate]:
+    """All rows, their columns, and words for each row."""
+    parts = [_read_part(file, request) for file in files]
+    locate = _locator([part.source for part in parts], [part.table.num_rows for part in parts])
+    return _combined(parts), parts[0].columns, locate
 
 
 def _open_source(file: DataFile, request: Request) -> Source:
@@ -159,14 +163,13 @@ def _with_integer_ids(table: pa.Table, columns: Columns) -> pa.Table:
     return table
 
 
-def _locator(parts: list[_Part]) -> Locate:
-    """Words for a row of the combined table."""
-    ends = list(accumulate(part.table.num_rows for part in parts))
+def _locator(sources: list[Source], counts: list[int]) -> Locate:
+    """Words for a row of the combined table, of which each source gave so many rows."""
+    starts = [0, *accumulate(counts)]
 
     def locate(row: int) -> str:
-        number = bisect_right(ends, row)
-        part = parts[number]
-        return part.source.place(row - (ends[number] - part.table.num_rows))
+        number = bisect_right(starts, row) - 1
+        return sources[number].place(row - starts[number])
 
     return locate
 

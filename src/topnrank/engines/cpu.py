@@ -44,7 +44,7 @@ def _compiled_step(step: StepFunction) -> Step | None:
 def _compiled_lists(objective: Objective) -> RunLists:
     """The kernel of an objective, or its NumPy body list by list where there is none."""
     if isinstance(objective, Squared):
-        return squared_lists  # type: ignore[no-any-return]
+        return squared_lists
     if isinstance(objective, WeightedDCG) and (step := _compiled_step(objective.step)) is not None:
         o = objective
         settings = DCGSettings(float(o.n), o.truncate, o.exact, float(o.discount), float(o.budget), float(o.anchor))
@@ -67,10 +67,7 @@ class CpuEngine:
         self.problem, self.state = problem, state
         self._threads = thread_count(num_threads)
         self._run_lists = _compiled_lists(problem.objective)
-        scorer = problem.scorer
-        self._visit = _visit_history if isinstance(scorer, History) else _visit_factors
-        if not isinstance(scorer, History | Factors):
-            raise TypeError(f"the cpu engine has no kernels for {type(scorer).__name__}")
+        self._visit = _VISITS[type(problem.scorer)]
         n_items = state.parameters["item_bias"].size
         self.counts = np.zeros(n_items, np.int64)
         """Scratch of `invert`, zero between visits."""
@@ -131,15 +128,23 @@ def _visit_history(engine: CpuEngine, batch: Batch) -> tuple[Lists, float]:
     """One pass: sums and scores, lists, pulls, item step."""
     state, accumulators = _history_state(engine.state.parameters), _history_state(engine.state.accumulators)
     scorer = engine.problem.scorer
+    assert isinstance(scorer, History)
     touched = invert(batch, engine.counts)
     own_products(touched, state, *engine.own)
     b, k = batch.users.size, state.Q.shape[1]
     sums = HistorySums(np.empty(b, np.float32), np.empty((b, k), np.float32), np.empty((b, k), np.float32))
     scores = np.empty(batch.items.size)
-    history_scores(batch, state, scorer.exponent, engine.own, sums.c, sums.s, scores)  # type: ignore[attr-defined]
+    history_scores(batch, state, scorer.exponent, engine.own, sums.c, sums.s, scores)
     lists = engine.lists(batch, scores)
     history_pull(batch, lists.G[0], state.Q, sums.pull)
     moved = np.empty(touched.items.size)
     rules = _rules(engine, "item_factors", "history_factors", "item_bias")
     history_item_step(batch, touched, lists.G, sums, state, accumulators, rules, moved)
     return lists, float(moved.sum())
+
+
+_VISITS: dict[type, Callable[[CpuEngine, Batch], tuple[Lists, float]]] = {
+    Factors: _visit_factors,
+    History: _visit_history,
+}
+"""The visit of each scorer: a new scorer adds its own."""

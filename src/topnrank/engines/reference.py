@@ -1,6 +1,6 @@
 """The reference engine: plain NumPy in float64, one user after another. Slow; what every other engine is held against."""
 
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
@@ -10,12 +10,12 @@ from topnrank.objectives import ListGradient
 from topnrank.scorers import Parameters, Rule
 
 
-def step(rule: Rule, gradient: FloatArray, block: FloatArray, accumulator: FloatArray, rows: object) -> float:
+def step(rule: Rule, gradient: FloatArray, block: FloatArray, accumulator: FloatArray, rows: Any) -> float:
     """Steps `block[rows]` along `gradient` (penalty included); returns the squared distance moved."""
     if rule.adagrad:
-        accumulator[rows] += gradient**2  # type: ignore[index]
-        gradient = gradient / np.sqrt(accumulator[rows])  # type: ignore[index]
-    block[rows] -= rule.rate * gradient  # type: ignore[index]
+        accumulator[rows] += gradient**2
+        gradient = gradient / np.sqrt(accumulator[rows])
+    block[rows] -= rule.rate * gradient
     return float(np.sum((rule.rate * gradient) ** 2))
 
 
@@ -25,7 +25,7 @@ class ReferenceEngine:
 
     def __init__(self, problem: Problem, state: State) -> None:
         self.problem = problem
-        self.state = State(*({n: b.astype(np.float64) for n, b in blocks.items()} for blocks in _blocks(state)))
+        self.state = State(_in_float64(state.parameters), _in_float64(state.accumulators))
 
     def visit(self, users: Int64Array) -> Visit:
         """Users first, then the items they touch."""
@@ -71,5 +71,5 @@ class ReferenceEngine:
         return step(rule, gradient, block, self.state.accumulators[name], touched)
 
 
-def _blocks(state: State) -> tuple[Parameters, Parameters]:
-    return state.parameters, state.accumulators
+def _in_float64(blocks: Parameters) -> Parameters:
+    return {name: block.astype(np.float64) for name, block in blocks.items()}

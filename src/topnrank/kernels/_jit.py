@@ -8,13 +8,14 @@ import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numba
 import platformdirs
 from numba.core import config
 
-F = TypeVar("F", bound=Callable[..., Any])
+Kernel = Callable[..., Any]
+"""A compiled function; its arguments are checked by Numba, not by the type checker."""
 
 # Sums may be reordered by the compiler (SIMD), always in the same way, so bits do not depend on threads; NaN and
 # infinity keep their meaning because divergence must be seen.
@@ -33,20 +34,21 @@ def cache_folder() -> Path:
 _CACHE = str(cache_folder())
 
 
-def _compile(function: F, **flags: Any) -> F:
+def _compile(function: Kernel, **flags: Any) -> Kernel:
     """`numba.njit` with the cache in our folder; other packages' caches are left where they are."""
     before, config.CACHE_DIR = config.CACHE_DIR, _CACHE
     try:
-        return numba.njit(cache=True, error_model="numpy", fastmath=_MATH, **flags)(function)  # type: ignore[no-any-return]
+        compiled: Kernel = numba.njit(cache=True, error_model="numpy", fastmath=_MATH, **flags)(function)
+        return compiled
     finally:
         config.CACHE_DIR = before
 
 
-def kernel(function: F) -> F:
+def kernel(function: Kernel) -> Kernel:
     """A compiled function on plain arrays, run by one thread."""
     return _compile(function, nogil=True)
 
 
-def parallel_kernel(function: F) -> F:
+def parallel_kernel(function: Kernel) -> Kernel:
     """A compiled function whose `prange` loops run on all threads; each turn writes only its own rows."""
     return _compile(function, parallel=True)

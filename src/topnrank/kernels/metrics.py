@@ -105,7 +105,8 @@ def _add_group(group: Group, stop: Float64Array, cuts: Int64Array, sums: Float64
         sums[bucket, ERR] += group.reading * stops[place] / rank
         if place + 1 < places:
             first *= (group.size - place - group.relevant) / (group.size - place - 1)
-    return group.reading * past
+    reading_on: float = group.reading * past
+    return reading_on
 
 
 @kernel

@@ -85,7 +85,7 @@ class ItemMean(ItemScoreModel):
         counts = np.bincount(data.indices, minlength=data.n_items)
         sums = np.bincount(data.indices, weights=values, minlength=data.n_items)
         overall = float(values.mean(dtype=np.float64))
-        return (sums + self.damping * overall) / np.maximum(counts + self.damping, 1e-12)
+        return np.asarray((sums + self.damping * overall) / np.maximum(counts + self.damping, 1e-12))
 
 
 @final
@@ -128,4 +128,5 @@ class Random(Model):
             x = (x + np.uint64(self.seed) * np.uint64(0x2545F4914F6CDD1D)) * np.uint64(0x9E3779B97F4A7C15)
             x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
             x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return ((x ^ (x >> np.uint64(31))) >> np.uint64(40)).astype(np.float32) / np.float32(2**24)
+        top = (x ^ (x >> np.uint64(31))) >> np.uint64(40)
+        return (top.astype(np.float64) / 2.0**24).astype(np.float32)

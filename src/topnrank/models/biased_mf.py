@@ -1,5 +1,6 @@
 """BiasedMF: the point-wise control."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, final
 
@@ -21,7 +22,7 @@ class BiasedMF(FactorModel):
     factors: int = 100
     optimizer: str | Optimizer = "sgd"
     learning_rate: float = 0.01
-    regularization: "float | dict[str, float]" = 0.0425  # type: ignore[assignment]
+    regularization: float | Mapping[str, float] = 0.0425
     batch_size: int | float = 10
     epochs: int | None = 40
 

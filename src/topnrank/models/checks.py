@@ -11,11 +11,16 @@ def _fail(owner: object, name: str, rule: str, value: Any) -> ParameterError:
     return ParameterError(f"{type(owner).__name__}.{name} must be {rule}, got {value!r}")
 
 
+def _is_number(value: Any) -> bool:
+    """A finite number; True and False are none."""
+    return not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
+
+
 def check_count(owner: object, *names: str, least: int = 1) -> None:
     """The named parameters are integers of at least `least`."""
     for name in names:
-        value = getattr(owner, name)
-        if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        value: Any = getattr(owner, name)
+        if not _is_number(value) or not isinstance(value, Integral) or value < least:
             raise _fail(owner, name, f"a whole number of at least {least}", value)
 
 
@@ -23,8 +28,7 @@ def check_number(owner: object, *names: str, above_zero: bool = False) -> None:
     """The named parameters are finite numbers, not negative (or above zero)."""
     for name in names:
         value = getattr(owner, name)
-        good = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
-        if not good or value < 0 or (above_zero and value == 0):
+        if not _is_number(value) or value < 0 or (above_zero and value == 0):
             raise _fail(
                 owner, name, "a finite number above 0" if above_zero else "a finite number of at least 0", value
             )
@@ -39,9 +43,9 @@ def check_flag(owner: object, *names: str) -> None:
 
 def check_batch(owner: object, name: str) -> None:
     """A count of users (int) or a share of them (float in (0, 1])."""
-    value = getattr(owner, name)
+    value: Any = getattr(owner, name)
     share = isinstance(value, float) and 0.0 < value <= 1.0
-    count = isinstance(value, Integral) and not isinstance(value, bool) and value >= 1
+    count = _is_number(value) and isinstance(value, Integral) and value >= 1  # type: ignore[operator]
     if not (share or count):
         raise _fail(
             owner, name, "a number of users (1, 2, ...) or a share of them (a float above 0, at most 1.0)", value

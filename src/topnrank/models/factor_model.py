@@ -22,7 +22,7 @@ from topnrank.models.prepare import Prepared, prepare
 from topnrank.models.run import Run, ValidationOptions
 from topnrank.objectives import Objective
 from topnrank.scorers import Factors, History, Parameters, RatingResiduals, Rows, Rule, Scorer
-from topnrank.training import Callback, Optimizer, SGD, Schedule, make_optimizer
+from topnrank.training import SGD, Callback, Optimizer, Schedule, make_optimizer
 from topnrank.training.schedule import batch_count
 
 USERS = ("history", "factors")
@@ -207,7 +207,7 @@ class FactorModel(Model):
 
     def _history_vector(self, items: IntArray, values: FloatArray | None) -> FloatArray:
         """s_u; items without ratings count as average ones, so only "rated at all" speaks."""
-        residuals = np.zeros(items.size)
+        residuals: FloatArray = np.zeros(items.size)
         if values is not None:
             facts = RatingResiduals(self._array("item_offsets"), float(self.fitted.facts["residual_mean"]))
             residuals = facts.of(np.array([0, items.size]), items, values)
@@ -219,7 +219,7 @@ class FactorModel(Model):
         """A user vector from the usual visits with all items fixed, starting at the mean user."""
         if values is None:
             raise ParameterError("recommend: with users='factors' a history needs ratings: give (item, rating) pairs")
-        column = {self.fitted.facts["value"]: values}
+        column: dict[str, Any] = {self.fitted.facts["value"]: values}
         one = Interactions.from_arrays(np.zeros(items.size, np.int64), np.asarray(items, np.int64), **column)
         prepared = prepare(one, self.feedback, self.users, strict=False)
         chosen = prepared.data.items.ids.astype(np.int64)
@@ -237,7 +237,7 @@ class FactorModel(Model):
         engine = make_engine(self.engine, Problem(problem.scorer, problem.objective, prepared.rows, frozen), state, 1)
         for _ in range(self._visits_per_user()):
             engine.visit(np.zeros(1, np.int64))
-        return engine.state.parameters["user_factors"][0]
+        return np.asarray(engine.state.parameters["user_factors"][0])
 
     def _visits_per_user(self) -> int:
         """About how often training visited a user."""

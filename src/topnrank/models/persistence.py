@@ -26,7 +26,8 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
 
     fitted = model.fitted
     arrays = pack_ids("user_ids", fitted.users.ids) | pack_ids("item_ids", fitted.items.ids)
-    arrays |= {"seen.indptr": fitted.indptr, "seen.indices": fitted.indices} | prefixed("model.", fitted.arrays)
+    arrays |= {"seen.indptr": fitted.indptr, "seen.indices": fitted.indices}
+    arrays |= prefixed("model.", fitted.arrays)
     facts = {
         "model": model.name,
         "parameters": {name: encode(value) for name, value in model.get_params().items()},

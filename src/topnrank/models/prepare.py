@@ -38,7 +38,7 @@ def prepare(data: Interactions, feedback: Feedback | str | None, users: str, *, 
         residuals = RatingResiduals.fit(weighted.indptr, weighted.indices, values, weighted.n_items)
         e = residuals.of(weighted.indptr, weighted.indices, values)
     rows = Rows(weighted.indptr, weighted.indices, weights, e)
-    facts = {"fingerprint": data.fingerprint(), "value": value}
+    facts: dict[str, Any] = {"fingerprint": data.fingerprint(), "value": value}
     if residuals is not None:
         facts["residual_mean"] = residuals.mean
     return Prepared(weighted, rows, residuals, facts)

@@ -110,4 +110,6 @@ def make_step(smoothing: "str | StepFunction", steepness: float | None = None) -
     if name == "relu":
         return ReLU()
     value = _DEFAULT_STEEPNESS[name] if steepness is None else float(steepness)
-    return {"sigmoid": Sigmoid, "laplace": Laplace, "ramp": Ramp}[name](value)
+    if name == "sigmoid":
+        return Sigmoid(value)
+    return Laplace(value) if name == "laplace" else Ramp(value)

@@ -21,7 +21,7 @@ Departs from it, each switched off by `TopNRank.paper`:
 * `anchor`: adds anchor/2 * sum_i (f_i - mean f - (a_i - mean a))^2, which ties scores to the gains.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -36,7 +36,7 @@ from topnrank.objectives.steps import ReLU, StepFunction
 class WeightedDCG:
     """The Top-N-Rank objective wDCG@N."""
 
-    step: StepFunction = ReLU()
+    step: StepFunction = field(default_factory=ReLU)
     """h in the ranks and H in the gate: the paper uses one function for both."""
     n: int = 20
     """The N of wDCG@N."""
@@ -64,7 +64,7 @@ class WeightedDCG:
             value=value + self.anchor * squared.value,
             user=scale * full + self.anchor * squared.user,
             item=scale * (full if self.exact else own) + self.anchor * squared.item,
-            active=int((R < self.n).sum()),
+            active=int((self.n > R).sum()),
         )
 
     def frozen_scale(self, scores: Float64Array, gains: Float64Array) -> float:

@@ -1,6 +1,6 @@
 """What a scorer is: the only thing that knows parameters."""
 
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -41,7 +41,7 @@ class Rule(NamedTuple):
 class Scorer(Protocol):
     """A model's representation: scores of a list, and where a score gradient goes."""
 
-    user_block: str | None
+    user_block: ClassVar[str | None]
     """Name of the block with one row per user, which steps before the items do; None without free user vectors."""
 
     def initialise(self, n_users: int, n_items: int, seed: int) -> Parameters:

@@ -34,7 +34,8 @@ class Factors:
     def scores(self, parameters: Parameters, rows: Rows, user: int) -> Float64Array:
         """f = V u + b."""
         items = rows.items[rows.of(user)]
-        return parameters["item_factors"][items] @ parameters["user_factors"][user] + parameters["item_bias"][items]
+        dots = parameters["item_factors"][items] @ parameters["user_factors"][user]
+        return np.asarray(dots + parameters["item_bias"][items], np.float64)
 
     def user_gradient(self, parameters: Parameters, rows: Rows, user: int, G: Float64Array) -> Float64Array:
         """sum_i G_i v_i."""
@@ -49,5 +50,5 @@ class Factors:
     def _draw(self, seed: int, block: str, n: int) -> Float32Array:
         if self.init == "paper":
             b = 2.0 / (7.0 * self.factors) ** 0.25
-            return (b * stream(seed, block).random((n, self.factors), np.float32)).astype(np.float32)
+            return np.float32(b) * stream(seed, block).random((n, self.factors), np.float32)
         return normal(seed, block, (n, self.factors), float(self.init))

@@ -54,7 +54,8 @@ class History:
         """Leave-one-out scores of the user's training list."""
         items = rows.items[rows.of(user)]
         others = self._others(parameters, rows, user)
-        return np.einsum("ik,ik->i", others, parameters["item_factors"][items]) + parameters["item_bias"][items]
+        dots = np.einsum("ik,ik->i", others, parameters["item_factors"][items])
+        return np.asarray(dots + parameters["item_bias"][items])
 
     def user_gradient(self, parameters: Parameters, rows: Rows, user: int, G: Float64Array) -> Float64Array:
         """Nothing: there is no user vector."""
@@ -83,7 +84,7 @@ class History:
         items = rows.items[rows.of(user)]
         own = parameters["history_factors"][items].astype(np.float64)
         own += rows.residuals[rows.of(user), None] * parameters["rating_factors"][items]
-        return self.scale(items.size - 1) * (own.sum(axis=0) - own)
+        return np.asarray(self.scale(items.size - 1) * (own.sum(axis=0) - own))
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ class RatingResiduals:
 
     def of(self, indptr: IntArray, items: IntArray, ratings: FloatArray) -> Float32Array:
         """Residuals e of lists given as CSR; also of users never seen."""
-        values = ratings - self.offsets[items].astype(np.float64)
+        values = ratings.astype(np.float64) - self.offsets[items]
         return (values - self._user_means(indptr, values, self.mean)).astype(np.float32)
 
     @classmethod

@@ -50,7 +50,8 @@ def train(engine: Engine, schedule: Schedule, callbacks: Sequence[Callback] = ()
     """Visits the rounds of `schedule` from number `done` on until they end or a callback stops; returns rounds done."""
     for number in range(done, schedule.rounds):
         round_ = _run_round(engine, schedule, number)
-        if any([callback.after_round(engine, round_) for callback in callbacks]):  # a list: all see each round
+        stops = [callback.after_round(engine, round_) for callback in callbacks]  # all of them see each round
+        if any(stops):
             return number + 1
     return schedule.rounds
 
