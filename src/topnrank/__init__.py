@@ -49,7 +49,49 @@ _HOMES = {
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = sorted([*_HOME, "__version__"])
+__all__ = [  # spelt out, because type checkers do not read a computed one
+    "MODELS",
+    "SGD",
+    "AdaGrad",
+    "BiasedMF",
+    "Centered",
+    "ConversionRate",
+    "DataError",
+    "DivergenceError",
+    "Evaluation",
+    "EventWeights",
+    "InputError",
+    "Interactions",
+    "ItemCount",
+    "ItemMean",
+    "Laplace",
+    "Model",
+    "ModelFileError",
+    "NotFittedError",
+    "OutputError",
+    "ParameterError",
+    "Popularity",
+    "Ramp",
+    "Random",
+    "ReLU",
+    "Sigmoid",
+    "Threshold",
+    "TopNRank",
+    "TopNRankError",
+    "Unary",
+    "UnknownIdError",
+    "WeightColumn",
+    "__version__",
+    "demo_data",
+    "demo_titles",
+    "evaluate",
+    "load",
+    "read",
+    "split_last",
+    "split_per_user",
+    "split_time",
+    "synthetic",
+]
 
 if TYPE_CHECKING:
     from topnrank.data import (

@@ -16,7 +16,7 @@ from topnrank.data.interactions import Interactions
 from topnrank.errors import ParameterError
 from topnrank.evaluation import METRICS, evaluate, protocols
 from topnrank.evaluation.metrics import parse_metrics
-from topnrank.kernels.metrics import top_items
+from topnrank.kernels.serving import top_items
 
 CUT_KINDS = [kind for kind in METRICS if kind not in ("auc", "coverage")]
 

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import final
 
-import numba
 import numpy as np
 
 from topnrank._typing import Float64Array, Int64Array
 from topnrank.engines.base import Problem, State, Visit
+from topnrank.kernels._jit import threads
 from topnrank.kernels.batches import invert, lay_out
 from topnrank.kernels.context import Batch, Lists
 from topnrank.kernels.factors import FactorState, factor_item_step, factor_scores, factor_user_step
@@ -26,12 +26,6 @@ from topnrank.scorers import Factors, History, Parameters
 
 RunLists = Callable[[Batch, Float64Array, Float64Array, Float64Array], None]
 """Fills the arrays G and report of `Lists` from a batch and its scores."""
-
-
-def thread_count(num_threads: int) -> int:
-    """Threads to use: all cores for 0, else at most what Numba was started with."""
-    most = int(numba.config.NUMBA_NUM_THREADS)
-    return most if num_threads == 0 else min(num_threads, most)
 
 
 def _compiled_step(step: StepFunction) -> Step | None:
@@ -65,7 +59,7 @@ class CpuEngine:
 
     def __init__(self, problem: Problem, state: State, num_threads: int = 0) -> None:
         self.problem, self.state = problem, state
-        self._threads = thread_count(num_threads)
+        self._num_threads = num_threads
         self._run_lists = _compiled_lists(problem.objective)
         self._visit = _VISITS[type(problem.scorer)]
         n_items = state.parameters["item_bias"].size
@@ -76,13 +70,9 @@ class CpuEngine:
 
     def visit(self, users: Int64Array) -> Visit:
         """One batch: flat layout, user phase, item phase."""
-        before = numba.get_num_threads()
-        numba.set_num_threads(self._threads)
-        try:
+        with threads(self._num_threads):
             batch = lay_out(np.ascontiguousarray(users, np.int64), self.problem.rows)
             first, moved = self._visit(self, batch)
-        finally:
-            numba.set_num_threads(before)
         value, active = first.report.sum(axis=0)
         return Visit(float(value), int(active), users.size, moved)
 

@@ -7,12 +7,12 @@ import numpy as np
 
 from topnrank._typing import Float64Array
 from topnrank.data.interactions import Interactions
-from topnrank.errors import DataError, one_of
+from topnrank.errors import DataError, ParameterError, one_of
 from topnrank.evaluation.labels import Matched, Ranker, match
 from topnrank.evaluation.metrics import GRADED, NOTES, Metric, parse_metrics
 from topnrank.evaluation.protocols import PROTOCOLS, Ranking, rank_catalogue, rank_rated
 from topnrank.evaluation.result import Evaluation
-from topnrank.evaluation.threads import threads
+from topnrank.kernels._jit import threads
 
 _CANDIDATES = {
     "rated": "each user's own test items are ranked",
@@ -55,6 +55,8 @@ def evaluate(
         0 for all; the results do not depend on it.
     """
     one_of("protocol", protocol, PROTOCOLS)
+    if num_threads < 0:
+        raise ParameterError(f"num_threads must be 0 (all) or more, got {num_threads}")
     wanted = parse_metrics(metrics)
     matched = match(model, test, relevant=relevant, graded=any(metric.kind in GRADED for metric in wanted))
     with threads(num_threads):

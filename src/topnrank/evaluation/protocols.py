@@ -10,6 +10,7 @@ from topnrank.errors import DataError, DivergenceError
 from topnrank.evaluation.labels import Labels, Ranker
 from topnrank.evaluation.metrics import Measured, Metric, cuts_of, depth_of
 from topnrank.kernels import metrics as kernels
+from topnrank.kernels.serving import top_items
 
 PROTOCOLS = ("rated", "catalogue")
 
@@ -121,7 +122,7 @@ def _rank_block(
     above, tied, length = kernels.place_in_catalogue(block, indptr, scores[order][groups.starts], depth_of(metrics))
     places = (np.repeat(above, groups.sizes), np.repeat(tied, groups.sizes), length)
     if coverage.depth:
-        top = kernels.top_items(block, coverage.depth)
+        top = top_items(block, coverage.depth)
         coverage.add(top.ravel(), np.tile(np.arange(coverage.depth), len(top)))
     return _measure(labels.rows(order), places, metrics), len(scores)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from topnrank._typing import BoolArray, IdArray, Int64Array
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError, ParameterError
-from topnrank.rng import stream
+from topnrank.rng import mix, stream
 
 _Words = NDArray[np.uint64]
 Split = tuple[Interactions, Interactions]
@@ -117,9 +117,9 @@ def _check_seed(seed: int) -> None:
 def _draws(data: Interactions, pairs: Int64Array, seed: int) -> _Words:
     """A random word for each pair, a function of seed and original ids."""
     salt = stream(seed, "split").integers(0, 2**64, size=2, dtype=np.uint64)
-    users = _mix(_words(data.users.ids) ^ salt[0])
-    items = _mix(_words(data.items.ids) ^ salt[1])
-    return _mix(users[data.user_index[pairs]] + items[data.indices[pairs]])
+    users = mix(_words(data.users.ids) ^ salt[0])
+    items = mix(_words(data.items.ids) ^ salt[1])
+    return mix(users[data.user_index[pairs]] + items[data.indices[pairs]])
 
 
 def _words(ids: IdArray) -> _Words:
@@ -128,11 +128,3 @@ def _words(ids: IdArray) -> _Words:
         return ids.astype(np.int64).view(np.uint64)
     digests = b"".join(hashlib.blake2b(str(text).encode(), digest_size=8).digest() for text in ids.tolist())
     return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
-
-
-def _mix(words: _Words) -> _Words:
-    """The finaliser of splitmix64 (Steele, Lea & Flood 2014): every input bit reaches every output bit."""
-    words = words + np.uint64(0x9E3779B97F4A7C15)
-    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return words ^ (words >> np.uint64(31))

@@ -6,7 +6,8 @@ imports, so ours lies in a folder named after the text of all kernel files: any 
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -52,3 +53,14 @@ def kernel(function: Kernel) -> Kernel:
 def parallel_kernel(function: Kernel) -> Kernel:
     """A compiled function whose `prange` loops run on all threads; each turn writes only its own rows."""
     return _compile(function, parallel=True)
+
+
+@contextmanager
+def threads(num_threads: int) -> Iterator[None]:
+    """Runs the parallel kernels inside on `num_threads` threads, at most as many as there are; 0 for all of them."""
+    before, most = numba.get_num_threads(), numba.config.NUMBA_NUM_THREADS
+    numba.set_num_threads(min(num_threads or most, most))
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)

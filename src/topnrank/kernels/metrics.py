@@ -227,21 +227,3 @@ def place_in_catalogue(
         start, end = indptr[user], indptr[user + 1]
         length[user] = _count(block[user], levels[start:end], depth, above[start:end], tied[start:end])
     return above, tied, length
-
-
-@parallel_kernel
-def top_items(block: Float32Array, k: int) -> Int64Array:
-    """(n_users, k) items of the highest scores, best first, equal scores by item; NaN is no candidate, -1 no item."""
-    top = np.full((block.shape[0], k), -1, np.int64)
-    for user in prange(block.shape[0]):
-        for item in range(block.shape[1]):
-            score = block[user, item]
-            last = top[user, k - 1]
-            if np.isnan(score) or (last >= 0 and score <= block[user, last]):
-                continue
-            place = k - 1
-            while place > 0 and (top[user, place - 1] < 0 or block[user, top[user, place - 1]] < score):
-                top[user, place] = top[user, place - 1]
-                place -= 1
-            top[user, place] = item
-    return top

@@ -12,6 +12,9 @@ from numba import prange
 from topnrank.kernels._jit import kernel, parallel_kernel
 from topnrank.kernels.ranks import ranks_backward, ranks_forward, step_slope, step_value
 
+FAINT = 1e-8
+"""As in objectives/topnrank.py: fainter gradients are rounding and are not blown up to the budget."""
+
 
 class DCGSettings(NamedTuple):
     """The fields of `objectives.WeightedDCG`, but for its step function, as numbers."""
@@ -78,12 +81,15 @@ def _weighted_dcg(step, settings, f, a, G_user, G_item):
         value += loss
         active += R[r] < settings.n
     ranks_backward(step, g, c, e, X)
-    mass = 0.0
+    mass, gains = 0.0, 0.0
     for r in range(m):
         D[r] = -c[r] * D[r]
         X[r] += D[r]
         mass += abs(X[r])
-    scale = settings.budget * min(float(m), settings.n) / mass if settings.budget > 0.0 and mass > 0.0 else 1.0
+        gains += abs(a[r])
+    scale = 1.0
+    if settings.budget > 0.0 and mass > FAINT * gains:
+        scale = settings.budget * min(float(m), settings.n) / mass
     for r in range(m):
         G_user[order[r]] = scale * X[r]
         G_item[order[r]] = scale * (X[r] if settings.exact else D[r])

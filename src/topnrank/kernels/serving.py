@@ -3,6 +3,7 @@
 import numpy as np
 from numba import prange
 
+from topnrank._typing import Float32Array, Int64Array
 from topnrank.kernels._jit import parallel_kernel
 from topnrank.kernels.optimisers import dot
 
@@ -15,23 +16,18 @@ def pair_scores(U, V, b, users, items, scores):
 
 
 @parallel_kernel
-def top_n(block, best, best_scores):
-    """The best columns of each row of `block`, best first, equal scores by column; -inf is never chosen, gaps hold -1."""
-    n = best.shape[1]
-    for row in prange(block.shape[0]):
-        found = 0
-        for column in range(block.shape[1]):
-            score = block[row, column]
-            if score == -np.inf or (found == n and score <= best_scores[row, n - 1]):
+def top_items(block: Float32Array, k: int) -> Int64Array:
+    """(n_users, k) items of the highest scores, best first, equal scores by item; NaN is no candidate, -1 no item."""
+    top = np.full((block.shape[0], k), -1, np.int64)
+    for user in prange(block.shape[0]):
+        for item in range(block.shape[1]):
+            score = block[user, item]
+            last = top[user, k - 1]
+            if np.isnan(score) or (last >= 0 and score <= block[user, last]):
                 continue
-            found = min(found + 1, n)
-            place = found - 1
-            while place > 0 and best_scores[row, place - 1] < score:
-                best[row, place] = best[row, place - 1]
-                best_scores[row, place] = best_scores[row, place - 1]
+            place = k - 1
+            while place > 0 and (top[user, place - 1] < 0 or block[user, top[user, place - 1]] < score):
+                top[user, place] = top[user, place - 1]
                 place -= 1
-            best[row, place] = column
-            best_scores[row, place] = score
-        for place in range(found, n):
-            best[row, place] = -1
-            best_scores[row, place] = -np.inf
+            top[user, place] = item
+    return top

@@ -13,7 +13,7 @@ from topnrank._typing import Float32Array, FloatArray, IdArray, Int32Array, Int6
 from topnrank.data.ids import IdMap
 from topnrank.data.interactions import Interactions
 from topnrank.errors import NotFittedError, ParameterError, UnknownIdError
-from topnrank.kernels.serving import top_n
+from topnrank.kernels.serving import top_items
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class Model(ABC):
         number = self.item_numbers([item])[0]
         norms = np.maximum(np.linalg.norm(vectors, axis=1), np.finfo(np.float32).tiny)
         cosine = ((vectors @ vectors[number]) / (norms * norms[number])).astype(np.float32)
-        cosine[number] = -np.inf
+        cosine[number] = np.nan
         return ranked_table(self, cosine[None, :], n)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -210,15 +210,13 @@ def _numbers(known: IdMap, ids: Any, what: str) -> Int64Array:
 
 
 def ranked_table(model: Model, scores: Float32Array, n: int, users: IdArray | None = None) -> pa.Table:
-    """The n best of each row of `scores` as a table item, score, rank, with a column user when `users` names the rows."""
-    n = min(n, scores.shape[1])
-    best = np.empty((scores.shape[0], n), np.int64)
-    best_scores = np.empty((scores.shape[0], n), np.float32)
-    top_n(np.ascontiguousarray(scores, np.float32), best, best_scores)
+    """The n best of each row of `scores`, NaN never, as a table item, score, rank; `users` names the rows."""
+    best = top_items(np.ascontiguousarray(scores, np.float32), min(n, scores.shape[1]))
     row, place = np.nonzero(best >= 0)
+    items = best[row, place]
     columns = {
-        "item": pa.array(model.item_ids_).take(pa.array(best[row, place])),
-        "score": best_scores[row, place],
+        "item": pa.array(model.item_ids_).take(pa.array(items)),
+        "score": scores[row, items],
         "rank": (place + 1).astype(np.int32),
     }
     if users is None:

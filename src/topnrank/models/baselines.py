@@ -11,6 +11,7 @@ from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError
 from topnrank.models.base import Fitted, Model
 from topnrank.models.checks import check_count, check_number
+from topnrank.rng import mix, stream
 
 
 class ItemScoreModel(Model):
@@ -119,14 +120,10 @@ class Random(Model):
 
     def score_history(self, items: IntArray, values: FloatArray | None) -> Float32Array:
         """A draw for the user after the last."""
-        return self.score_block(np.array([len(self.user_map)]))[0]
+        return np.asarray(self.score_block(np.array([len(self.user_map)]))[0])
 
     def _draw(self, users: IntArray, items: IntArray) -> Float32Array:
-        """splitmix64 of the pair's number."""
-        with np.errstate(over="ignore"):
-            x = users.astype(np.uint64) * np.uint64(len(self.item_map)) + items.astype(np.uint64)
-            x = (x + np.uint64(self.seed) * np.uint64(0x2545F4914F6CDD1D)) * np.uint64(0x9E3779B97F4A7C15)
-            x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-            x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        top = (x ^ (x >> np.uint64(31))) >> np.uint64(40)
-        return (top.astype(np.float64) / 2.0**24).astype(np.float32)
+        """The top 24 bits of a hash of seed, user and item."""
+        salt = stream(self.seed, "random model").integers(0, 2**64, dtype=np.uint64)
+        pair = mix(users.astype(np.uint64) ^ salt) + items.astype(np.uint64)
+        return ((mix(pair) >> np.uint64(40)).astype(np.float64) / 2.0**24).astype(np.float32)

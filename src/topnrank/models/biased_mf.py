@@ -21,9 +21,9 @@ class BiasedMF(FactorModel):
     users: str = "factors"
     factors: int = 100
     optimizer: str | Optimizer = "sgd"
-    learning_rate: float = 0.01
+    learning_rate: float = 0.005
     regularization: float | Mapping[str, float] = 0.0425
-    batch_size: int | float = 10
+    batch_size: int | float = 50
     epochs: int | None = 40
 
     name: ClassVar[str] = "biased-mf"

@@ -89,9 +89,9 @@ def recommend_history(model: Model, history: Any, request: Request) -> pa.Table:
     """Recommendations for a user never seen, known only by a history."""
     items, values = _parse_history(model, history)
     scores = model.score_history(items, values).astype(np.float32)
-    scores[request.banned] = -np.inf
+    scores[request.banned] = np.nan
     if request.exclude_seen:
-        scores[items] = -np.inf
+        scores[items] = np.nan
     return ranked_table(model, scores[None, :], request.n)
 
 
@@ -111,16 +111,16 @@ def _wanted(model: Model, users: Any, request: Request) -> tuple[IdArray, Int64A
 
 
 def _scores(model: Model, numbers: Int64Array, request: Request) -> Float32Array:
-    """(users, items) scores with -inf where an item must not be recommended."""
+    """(users, items) scores with NaN where an item must not be recommended."""
     known = numbers >= 0
     scores = np.empty((numbers.size, len(model.item_map)), np.float32)
     scores[known] = model.score_block(numbers[known])
     scores[~known] = np.bincount(model.seen_indices, minlength=scores.shape[1])
-    scores[:, request.banned] = -np.inf
+    scores[:, request.banned] = np.nan
     if request.exclude_seen:
         for row in np.flatnonzero(known):
             lo, hi = model.seen_indptr[numbers[row]], model.seen_indptr[numbers[row] + 1]
-            scores[row, model.seen_indices[lo:hi]] = -np.inf
+            scores[row, model.seen_indices[lo:hi]] = np.nan
     return scores
 
 

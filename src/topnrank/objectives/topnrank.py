@@ -31,6 +31,9 @@ from topnrank.objectives.ranks import rank_pull, smooth_ranks
 from topnrank.objectives.squared import Squared
 from topnrank.objectives.steps import ReLU, StepFunction
 
+FAINT = 1e-8
+"""A gradient of less mass than this share of the gains' is rounding: it is not blown up to the budget."""
+
 
 @dataclass(frozen=True)
 class WeightedDCG:
@@ -58,7 +61,7 @@ class WeightedDCG:
         value, c = self._gain_and_slope(R, gains)
         own = -c * D
         full = own + rank_pull(self.step, scores, ones, c)
-        scale = self._scale(full)
+        scale = self._scale(full, gains)
         squared = Squared().evaluate(scores, gains)
         return ListGradient(
             value=value + self.anchor * squared.value,
@@ -69,7 +72,7 @@ class WeightedDCG:
 
     def frozen_scale(self, scores: Float64Array, gains: Float64Array) -> float:
         """The budget's scale at `scores`; the gradient is that of scale * L_u + anchor term with this number constant."""
-        return self._scale(replace(self, exact=True, budget=0.0, anchor=0.0).evaluate(scores, gains).user)
+        return self._scale(replace(self, exact=True, budget=0.0, anchor=0.0).evaluate(scores, gains).user, gains)
 
     def _gain_and_slope(self, R: Float64Array, gains: Float64Array) -> tuple[float, Float64Array]:
         """L_u and c = dL_u/dR."""
@@ -82,6 +85,8 @@ class WeightedDCG:
         H, H_slope = self.step.h(self.n - R), self.step.dh(self.n - R)
         return -float(gains @ (H * D)), gains * (H_slope * D + H * minus_D_slope)
 
-    def _scale(self, full: Float64Array) -> float:
+    def _scale(self, full: Float64Array, gains: Float64Array) -> float:
         mass = float(np.abs(full).sum())
-        return self.budget * min(full.size, self.n) / mass if self.budget > 0.0 and mass > 0.0 else 1.0
+        if self.budget == 0.0 or mass <= FAINT * float(np.abs(gains).sum()):
+            return 1.0
+        return self.budget * min(full.size, self.n) / mass

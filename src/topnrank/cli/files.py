@@ -1,0 +1,124 @@
+"""Tables written to files, atomically, and the small files that commands read beside the data."""
+
+import csv
+import io
+import json
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from topnrank.errors import DataError, OutputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    Batches = Iterable[pa.RecordBatch]
+    Writer = Callable[[Path, pa.Schema, Batches], None]
+
+FORMATS = (".parquet", ".csv", ".jsonl")
+"""What tables can be written as, told by the end of the file's name."""
+
+
+def table_format(path: str) -> str:
+    """The format of the file to write; an error when its name does not tell."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in FORMATS:
+        raise OutputError(f"{path}: the name must end in {', '.join(FORMATS)}, which tells the format; rename it")
+    return suffix
+
+
+def require_writable(path: str) -> None:
+    """Fails now rather than after the work when no file can be made at `path`."""
+    target = Path(path).expanduser()
+    if target.is_dir():
+        raise OutputError(f"{path}: is a folder; give the name of a file")
+    try:
+        with tempfile.TemporaryFile(dir=target.parent):
+            return
+    except OSError as error:
+        raise OutputError(
+            f"{path}: cannot be written ({error.strerror}); create its folder or choose another place"
+        ) from None
+
+
+def write_table(path: str, table: "pa.Table") -> None:
+    """Writes a table in the format that the name of the file tells."""
+    write_batches(path, table.schema, table.to_batches())
+
+
+def write_batches(path: str, schema: "pa.Schema", batches: "Batches") -> None:
+    """As `write_table`, batch by batch."""
+    from topnrank.storage import write_atomically
+
+    writer = _WRITERS[table_format(path)]
+    write_atomically(path, lambda temporary: writer(temporary, schema, batches))
+
+
+def _write_parquet(path: Path, schema: "pa.Schema", batches: "Batches") -> None:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+
+
+def _write_csv(path: Path, schema: "pa.Schema", batches: "Batches") -> None:
+    from pyarrow.csv import CSVWriter
+
+    with CSVWriter(path, schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+
+
+def _write_jsonl(path: Path, schema: "pa.Schema", batches: "Batches") -> None:
+    with path.open("w", encoding="utf-8") as file:
+        for batch in batches:
+            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in batch.to_pylist())
+
+
+_WRITERS: "dict[str, Writer]" = {".parquet": _write_parquet, ".csv": _write_csv, ".jsonl": _write_jsonl}
+
+
+def read_lines(path: str) -> list[str]:
+    """The lines of a text file that are not blank, without white space around them."""
+    return [line.strip() for line in _text(path).splitlines() if line.strip()]
+
+
+def read_titles(path: str) -> dict[str, str]:
+    """Titles by item id as text: the columns item and title, else the first two, of a CSV, TSV or Parquet file."""
+    header, rows = _parquet_rows(path) if Path(path).suffix.lower() in (".parquet", ".pq") else _text_rows(path)
+    if len(header) < 2:
+        raise DataError(f"{path}: titles need two columns, item and title, got {header}; check the separator")
+    item, title = (header.index("item"), header.index("title")) if {"item", "title"} <= set(header) else (0, 1)
+    for number, row in enumerate(rows, start=1):
+        if len(row) != len(header):
+            raise DataError(f"{path}, row {number}: {len(header)} fields are needed, got {len(row)}; mend the row")
+    return {str(row[item]): str(row[title]) for row in rows}
+
+
+def _text_rows(path: str) -> tuple[list[str], list[list[str]]]:
+    separator = "\t" if Path(path).suffix.lower() in (".tsv", ".tab") else ","
+    rows = [row for row in csv.reader(io.StringIO(_text(path)), delimiter=separator) if row]
+    return (rows[0], rows[1:]) if rows else ([], [])
+
+
+def _parquet_rows(path: str) -> tuple[list[str], list[list[Any]]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(Path(path).expanduser())
+    except (OSError, pa.ArrowException) as error:
+        reason = str(error).partition("\n")[0]
+        raise DataError(f"{path}: cannot be read as Parquet ({reason}); write it again") from None
+    return table.column_names, [list(row.values()) for row in table.to_pylist()]
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).expanduser().read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror}); check the path") from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: is not UTF-8 text ({error.reason} at byte {error.start}); save it as UTF-8") from None

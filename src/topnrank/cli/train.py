@@ -1,0 +1,245 @@
+"""`topnrank train`."""
+
+import inspect
+import time
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from topnrank.cli.facts import describe, training_facts
+from topnrank.cli.files import require_writable, table_format, write_table
+from topnrank.cli.options import Printing, Reading, share, with_options
+from topnrank.cli.output import Output, facts_table
+from topnrank.cli.values import parse_feedback, parse_settings
+from topnrank.errors import ParameterError, one_of
+
+if TYPE_CHECKING:
+    from topnrank import Interactions, Model
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which model, with which hyper-parameters."""
+
+    model: Annotated[str, typer.Option("--model", "-m", help="Name of the model; 'topnrank models' lists them.")] = (
+        "top-n-rank"
+    )
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="A hyper-parameter, such as factors=20; may be repeated. 'topnrank models NAME' lists them.",
+        ),
+    ] = None
+    paper: Annotated[
+        str | None,
+        typer.Option(
+            metavar="relu|sigmoid", help="Top-N-Rank with the paper's settings and this smoothing; --set overrides."
+        ),
+    ] = None
+    no_truncate: Annotated[
+        bool, typer.Option("--no-truncate", help="With --paper: the variant without the cut at N.")
+    ] = False
+    feedback: Annotated[
+        str | None,
+        typer.Option(
+            help="How a row becomes a weight: centered (rating minus the user's mean), threshold=4 (+1 from there, -1 "
+            "below), weights (the weight column), events:buy=1,view=.1, conversion=buy, item-count or unary.",
+            show_default="centered with ratings, else weights",
+        ),
+    ] = None
+    seed: Annotated[
+        int | None, typer.Option(help="Random numbers of start values, batches and --holdout.", show_default="0")
+    ] = None
+    threads: Annotated[
+        int | None, typer.Option(help="Threads; the result does not depend on it.", show_default="all cores")
+    ] = None
+    engine: Annotated[str | None, typer.Option(help="cpu, or reference (plain NumPy, slow).", show_default="cpu")] = (
+        None
+    )
+
+    def build(self, *, seed_has_other_use: bool) -> "Model":
+        """The model that was asked for, not fitted yet."""
+        import topnrank as tnr
+
+        kind = tnr.MODELS[one_of("--model", self.model, tuple(tnr.MODELS))]
+        if self.no_truncate and self.paper is None:
+            raise ParameterError("--no-truncate goes with --paper; without it, use --set truncate=false")
+        if self.paper is None:
+            model = kind()
+        elif kind is tnr.TopNRank:
+            model = tnr.TopNRank.paper(smoothing=self.paper, truncate=not self.no_truncate)
+        else:
+            raise ParameterError(f"--paper goes with --model top-n-rank, got --model {self.model}; leave one out")
+        settings = self._settings()
+        if seed_has_other_use and "seed" not in model.get_params():
+            settings.pop("seed", None)
+        return model.set_params(**settings)
+
+    def _settings(self) -> dict[str, Any]:
+        """--set and the options that stand for hyper-parameters of their own."""
+        settings = parse_settings(self.settings or ())
+        feedback = None if self.feedback is None else parse_feedback(self.feedback)
+        options = {"feedback": feedback, "seed": self.seed, "num_threads": self.threads, "engine": self.engine}
+        given = {name: value for name, value in options.items() if value is not None}
+        if twice := sorted(settings.keys() & given.keys()):
+            raise ParameterError(f"{twice[0]} is given by --set and by its own option; give it once")
+        return settings | given
+
+
+@dataclass(frozen=True)
+class Task:
+    """From which rows of which file to which model file."""
+
+    data: Annotated[
+        str, typer.Argument(metavar="DATA", help="A file, folder or glob: CSV, TSV, '::' files, JSON lines, Parquet.")
+    ]
+    output: Annotated[
+        str,
+        typer.Option("--output", "-o", metavar="MODEL", help="Where to save the model, such as movies.safetensors."),
+    ]
+    min_user_items: Annotated[int, typer.Option(help="Leave out users with fewer items.")] = 0
+    min_item_users: Annotated[int, typer.Option(help="Leave out items with fewer users; done before the users.")] = 0
+    holdout: Annotated[
+        float | None,
+        typer.Option(
+            callback=share,
+            metavar="SHARE",
+            help="Keep this share of each user's items out of training and write them to a file for 'evaluate'.",
+        ),
+    ] = None
+    holdout_file: Annotated[
+        str | None,
+        typer.Option(
+            help="Where to write them (.parquet, .csv or .jsonl).", show_default="MODEL's name + .test.parquet"
+        ),
+    ] = None
+
+    def filtered(self, data: "Interactions", output: Output) -> "Interactions":
+        """Without rare items and users; tells how many went."""
+        if not (self.min_user_items or self.min_item_users):
+            return data
+        kept = data.filter(min_user_items=self.min_user_items, min_item_users=self.min_item_users)
+        gone = f"{data.n_users - kept.n_users} users, {data.n_items - kept.n_items} items, {len(data) - len(kept)} rows"
+        output.note(f"the filter left out {gone}")
+        return kept
+
+    def split(self, data: "Interactions", seed: int | None) -> "tuple[Interactions, Interactions | None]":
+        """Rows to train on, and those held out."""
+        import topnrank as tnr
+
+        return (data, None) if self.holdout is None else tnr.split_per_user(data, test=self.holdout, seed=seed or 0)
+
+    def test_path(self) -> str | None:
+        """Where held-out rows go; None when there are none."""
+        if self.holdout is None:
+            if self.holdout_file is not None:
+                raise ParameterError("--holdout-file needs --holdout SHARE, such as --holdout 0.5; add it")
+            return None
+        path = self.holdout_file or str(Path(self.output).with_suffix(".test.parquet"))
+        table_format(path)
+        return path
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """When to stop, and how to go on after a kill; the names are those of `fit`."""
+
+    validation: Annotated[
+        float | None,
+        typer.Option(
+            callback=share,
+            metavar="SHARE",
+            help="Hold out this share of each user's training items, keep the best round by them, and stop early.",
+        ),
+    ] = None
+    metric: Annotated[str | None, typer.Option(help="What --validation measures.", show_default="ndcg@10")] = None
+    patience: Annotated[
+        int | None, typer.Option(help="Rounds without a better value before stopping.", show_default="10")
+    ] = None
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(metavar="FOLDER", help="Save the state there; after a kill the same command goes on from it."),
+    ] = None
+
+    def arguments(self, model: "Model") -> dict[str, Any]:
+        """What to hand to `fit`; an error where the model knows no rounds."""
+        given = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
+        known = inspect.signature(model.fit).parameters
+        if unknown := [name for name in given if name not in known]:
+            raise ParameterError(f"{model.name} is not trained in rounds and takes no --{unknown[0]}; leave it out")
+        if self.validation is None and (alone := [name for name in ("metric", "patience") if name in given]):
+            raise ParameterError(f"--{alone[0]} needs --validation SHARE, such as --validation 0.1; add it")
+        return given
+
+
+@with_options
+def train(task: Task, choice: Choice, stopping: Stopping, reading: Reading, printing: Printing) -> None:
+    """Train a model on a file and save it.
+
+    The file holds ratings, events or weights. Columns are found by their usual names (userId, movieId, rating, ...) or
+    named by options. With --holdout, part of the rows is kept out of training and written to a file, so that
+    'topnrank evaluate' can tell how good the model is: two commands from one file of ratings to a trained and measured
+    model, as in the first example. The first training on a machine compiles the kernels, which takes about half a
+    minute.
+
+    \b
+    Examples:
+      topnrank train ratings.csv -o movies.safetensors --holdout 0.5
+      topnrank evaluate movies.safetensors movies.test.parquet
+
+    \b
+      topnrank train ratings.csv -o movies.safetensors --set factors=100 --validation 0.1 --checkpoint run1
+      topnrank train events.csv -o shop.safetensors --type action --feedback events:buy=1,cart=.5,view=.1
+      topnrank train ml-1m/ratings.dat -o paper.safetensors --paper relu --min-user-items 10
+    """
+    output = printing.output()
+    model = choice.build(seed_has_other_use=task.holdout is not None)
+    arguments = stopping.arguments(model)
+    test_path = task.test_path()
+    for path in (task.output, test_path):
+        if path is not None:
+            require_writable(path)
+    data = task.filtered(reading.read(task.data, output), output)
+    rows, test = task.split(data, choice.seed)
+    seconds = fit(model, rows, arguments, output)
+    if test is not None and test_path is not None:
+        write_table(test_path, test.to_arrow())
+    model.save(task.output)
+    _report(task, model, (rows, test), seconds, output)
+
+
+def fit(model: "Model", rows: "Interactions", arguments: dict[str, Any], output: Output) -> float:
+    """Trains with a progress bar; returns the seconds it took."""
+    in_rounds = "progress" in inspect.signature(model.fit).parameters
+    if in_rounds and (single := describe(rows)["users_with_one_row"]):
+        output.note(f"{single} users have one row only: there is no order to learn from them")
+    if "checkpoint" in arguments:
+        output.note(f"after an interruption the same command goes on from {arguments['checkpoint']}")
+    started = time.perf_counter()
+    model.fit(rows, **(arguments | {"progress": not output.quiet} if in_rounds else arguments))
+    return time.perf_counter() - started
+
+
+def _report(
+    task: Task, model: "Model", parts: "tuple[Interactions, Interactions | None]", seconds: float, output: Output
+) -> None:
+    rows, test = parts
+    facts = {
+        "model": model.name,
+        "file": task.output,
+        "seconds": round(seconds, 3),
+        **training_facts(model),
+        "data": describe(rows),
+    }
+    people = {**facts, "data": {name: facts["data"][name] for name in ("rows", "users", "items")}}
+    next_steps = f"recommend: topnrank recommend {task.output} --user {model.user_ids_[0]}"
+    if test is not None:
+        facts["holdout"] = {"file": task.test_path(), "rows": len(test), "share": task.holdout}
+        people["holdout"] = facts["holdout"]
+        next_steps += f"\nevaluate:  topnrank evaluate {task.output} {task.test_path()}"
+    output.show(facts_table(people), "", next_steps)
+    output.result(facts)

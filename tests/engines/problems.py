@@ -1,0 +1,41 @@
+"""Small training problems for the engine tests."""
+
+import numpy as np
+
+from topnrank.engines import Problem, State
+from topnrank.objectives import WeightedDCG
+from topnrank.rng import stream
+from topnrank.scorers import Factors, History, Rows, Rule
+
+N_USERS, N_ITEMS = 12, 15
+SCORERS = {"factors": Factors(4, 0.3), "history": History(4, 0.3)}
+
+
+def random_rows(seed: int = 0) -> Rows:
+    """Lists of 2 to 9 items with gains and residuals around zero; item 0 is in every list, some items in none."""
+    draw = stream(seed, "test rows")
+    lists = [np.sort(np.append(0, 1 + draw.permutation(N_ITEMS - 2)[: draw.integers(1, 9)])) for _ in range(N_USERS)]
+    indptr = np.concatenate([[0], np.cumsum([items.size for items in lists])]).astype(np.int64)
+    gains, residuals = draw.normal(size=(2, indptr[-1])).astype(np.float32)
+    return Rows(indptr, np.concatenate(lists).astype(np.int32), gains, residuals)
+
+
+def make_problem(scorer: str, objective=None, *, adagrad: bool = False, rate: float = 0.02) -> Problem:
+    """A problem whose blocks all step, each with a penalty of its own."""
+    names = ("user_factors", "item_factors", "history_factors", "rating_factors", "item_bias")
+    decays = {name: 0.01 * (1 + place // 2) for place, name in enumerate(names)}
+    decays["rating_factors"] = decays["history_factors"]
+    rules = {name: Rule(adagrad, rate, decays[name]) for name in names}
+    return Problem(SCORERS[scorer], objective or WeightedDCG(n=5), random_rows(), rules)
+
+
+def start(problem: Problem, seed: int = 1) -> State:
+    """Start values with biases that are not zero."""
+    parameters = problem.scorer.initialise(N_USERS, N_ITEMS, seed)
+    parameters["item_bias"] = (0.2 * stream(seed, "test bias").normal(size=N_ITEMS)).astype(np.float32)
+    return State.start(parameters, 1.0)
+
+
+def visit_all(engine, visits: int = 6) -> list:
+    """Batches of five random users, so that users meet in the items of a batch."""
+    return [engine.visit(stream(t, "test batch").permutation(N_USERS)[:5]) for t in range(visits)]

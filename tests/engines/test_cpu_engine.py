@@ -1,0 +1,120 @@
+"""The CPU engine equals the reference engine, for everything the two can be asked."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from problems import SCORERS, make_problem, start, visit_all
+
+from topnrank.engines import make_engine
+from topnrank.engines.cpu import CpuEngine
+from topnrank.engines.reference import ReferenceEngine
+from topnrank.errors import ParameterError
+from topnrank.objectives import Laplace, Ramp, ReLU, Sigmoid, Squared, WeightedDCG
+
+STEPS = [ReLU(), Sigmoid(), Laplace(), Ramp()]
+VARIANTS = {
+    "paper": {"n": 3, "truncate": True},
+    "default": {"truncate": False, "budget": 0.15, "anchor": 1.0},
+    "log": {"truncate": False, "discount": 0.0},
+}
+
+every_scorer = pytest.mark.parametrize("scorer", SCORERS)
+every_optimiser = pytest.mark.parametrize("adagrad", [False, True], ids=["sgd", "adagrad"])
+
+
+def assert_engines_agree(problem):
+    cpu, reference = CpuEngine(problem, start(problem)), ReferenceEngine(problem, start(problem))
+    for ours, theirs in zip(visit_all(cpu), visit_all(reference), strict=True):
+        assert ours.value == pytest.approx(theirs.value, rel=1e-5, abs=1e-4)  # a sum of terms of both signs
+        assert ours.moved == pytest.approx(theirs.moved, rel=1e-4)
+        assert (ours.active, ours.lists) == (theirs.active, theirs.lists)
+    before = start(problem).parameters
+    for kind in ("parameters", "accumulators"):
+        for name, block in getattr(cpu.state, kind).items():
+            expected = getattr(reference.state, kind)[name]
+            assert_allclose(block, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max(), err_msg=f"{kind} {name}")
+    for name, block in cpu.state.parameters.items():
+        assert np.abs(block - before[name]).max() > 1e-3, f"{name} did not move"
+
+
+@every_scorer
+@every_optimiser
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("exact", [False, True], ids=["paper's", "exact"])
+@pytest.mark.parametrize("step", STEPS, ids=repr)
+def test_weighted_dcg(scorer, adagrad, variant, exact, step):
+    objective = WeightedDCG(step, exact=exact, **VARIANTS[variant])
+    assert_engines_agree(make_problem(scorer, objective, adagrad=adagrad))
+
+
+@every_scorer
+@every_optimiser
+def test_squared(scorer, adagrad):
+    assert_engines_agree(make_problem(scorer, Squared(), adagrad=adagrad))
+
+
+class Twin:
+    """The Laplace step in the clothes of a user's own object."""
+
+    def h(self, x):
+        return Laplace().h(x)
+
+    def dh(self, x):
+        return Laplace().dh(x)
+
+
+@every_scorer
+def test_a_step_of_ones_own_equals_its_builtin_twin(scorer):
+    own, builtin = (
+        CpuEngine(problem, start(problem))
+        for problem in (make_problem(scorer, WeightedDCG(step, n=4)) for step in (Twin(), Laplace()))
+    )
+    visit_all(own), visit_all(builtin)
+    for name, block in own.state.parameters.items():
+        assert_allclose(block, builtin.state.parameters[name], rtol=1e-5, atol=1e-6)
+
+
+@every_scorer
+def test_an_objective_of_ones_own_runs_through_its_numpy_code(scorer):
+    class Half:
+        def evaluate(self, scores, gains):
+            whole = Squared().evaluate(scores, gains)
+            return whole._replace(value=whole.value / 2, user=whole.user / 2, item=whole.item / 2)
+
+    assert_engines_agree(make_problem(scorer, Half(), rate=0.05))
+
+
+@every_scorer
+def test_blocks_with_rate_zero_and_items_not_visited_stay(scorer):
+    problem = make_problem(scorer)
+    problem.rules["item_bias"] = problem.rules["item_bias"]._replace(rate=0.0)
+    engine, before = CpuEngine(problem, start(problem)), start(problem).parameters
+    engine.visit(np.array([3]))
+    visited = problem.rows.items[problem.rows.of(3)]
+    moved = np.abs(engine.state.parameters["item_factors"] - before["item_factors"]).max(axis=1) > 0
+    assert np.flatnonzero(moved).tolist() == visited.tolist()
+    assert np.array_equal(engine.state.parameters["item_bias"], before["item_bias"])
+
+
+def test_the_number_of_threads_is_set_back():
+    import numba
+
+    before = numba.get_num_threads()
+    problem = make_problem("factors")
+    CpuEngine(problem, start(problem), num_threads=1).visit(np.array([0, 1]))
+    assert numba.get_num_threads() == before
+
+
+def test_engines_by_name():
+    problem = make_problem("history")
+    assert isinstance(make_engine("cpu", problem, start(problem)), CpuEngine)
+    assert isinstance(make_engine("reference", problem, start(problem)), ReferenceEngine)
+    with pytest.raises(ParameterError, match="engine must be one of 'cpu', 'reference', got 'gpu'"):
+        make_engine("gpu", problem, start(problem))
+
+
+def test_without_numba_the_reference_stands_in(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    problem = make_problem("history")
+    with pytest.warns(UserWarning, match="Numba is not installed"):
+        assert isinstance(make_engine("cpu", problem, start(problem)), ReferenceEngine)

@@ -1,0 +1,130 @@
+"""Gradients of every block of parameters are the derivatives of the total loss."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from problems import N_ITEMS, N_USERS, make_problem, start
+
+from topnrank.engines.reference import ReferenceEngine
+from topnrank.objectives import Laplace, Ramp, ReLU, Sigmoid, WeightedDCG
+from topnrank.scorers import Factors, RatingResiduals
+from topnrank.testing.gradients import central_differences
+
+STEPS = [ReLU(), Sigmoid(), Laplace(), Ramp()]
+BLOCKS = {
+    "factors": ("user_factors", "item_factors", "item_bias"),
+    "history": ("item_factors", "history_factors", "rating_factors", "item_bias"),
+}
+USER_SIDE = {"factors": ("user_factors",), "history": ("history_factors", "rating_factors")}
+every_step = pytest.mark.parametrize("step", STEPS, ids=repr)
+
+
+def float64(blocks):
+    return {name: block.astype(np.float64) for name, block in blocks.items()}
+
+
+def total_loss(problem, parameters):
+    """sum_u L_u(scores(theta))."""
+    rows, gains = problem.rows, problem.rows.gains.astype(np.float64)
+    lists = (
+        problem.objective.evaluate(problem.scorer.scores(parameters, rows, u), gains[rows.of(u)])
+        for u in range(N_USERS)
+    )
+    return sum(g.value for g in lists)
+
+
+def gradients(problem, parameters):
+    """The scorer's gradients of all blocks, summed over the users."""
+    rows, scorer = problem.rows, problem.scorer
+    sums = {name: np.zeros_like(block) for name, block in parameters.items()}
+    for u in range(N_USERS):
+        scores = scorer.scores(parameters, rows, u)
+        g = problem.objective.evaluate(scores, rows.gains[rows.of(u)].astype(np.float64))
+        if scorer.user_block is not None:
+            sums[scorer.user_block][u] += scorer.user_gradient(parameters, rows, u, g.user)
+        for name, part in scorer.item_gradients(parameters, rows, u, g.user, g.item).items():
+            np.add.at(sums[name], rows.items[rows.of(u)], part)
+    return sums
+
+
+def numeric_gradient(problem, parameters, name):
+    return central_differences(lambda block: total_loss(problem, parameters | {name: block}), parameters[name])
+
+
+@every_step
+@pytest.mark.parametrize(("scorer", "name"), [(scorer, name) for scorer, names in BLOCKS.items() for name in names])
+def test_the_exact_gradient_of_every_block(scorer, name, step):
+    problem = make_problem(scorer, WeightedDCG(step, n=4, exact=True, anchor=0.2))
+    parameters = float64(start(problem).parameters)
+    numeric = numeric_gradient(problem, parameters, name)
+    assert_allclose(gradients(problem, parameters)[name], numeric, atol=1e-5 * np.abs(numeric).max())
+
+
+@every_step
+@pytest.mark.parametrize(("scorer", "name"), [(scorer, name) for scorer, names in USER_SIDE.items() for name in names])
+def test_the_papers_gradient_is_exact_on_the_users_side(scorer, name, step):
+    problem = make_problem(scorer, WeightedDCG(step, n=4))
+    parameters = float64(start(problem).parameters)
+    numeric = numeric_gradient(problem, parameters, name)
+    assert_allclose(gradients(problem, parameters)[name], numeric, atol=1e-5 * np.abs(numeric).max())
+
+
+def test_a_step_of_the_engine_follows_the_gradient_and_the_penalty_of_each_visit():
+    """One visit of all users with the history scorer: theta - rate * (gradient + decay * visits * theta)."""
+    problem = make_problem("history", WeightedDCG(Laplace(), n=4, exact=True))
+    engine = ReferenceEngine(problem, start(problem))
+    before = {name: block.copy() for name, block in engine.state.parameters.items()}
+    engine.visit(np.arange(N_USERS))
+    visits = np.bincount(problem.rows.items, minlength=N_ITEMS)
+    for name, gradient in gradients(problem, before).items():
+        rule = problem.rules[name]
+        times = visits.reshape(-1, *[1] * (gradient.ndim - 1))
+        expected = before[name] - rule.rate * (gradient + rule.decay * times * before[name])
+        assert_allclose(engine.state.parameters[name], expected, rtol=1e-10, atol=1e-12)
+
+
+def test_items_see_the_users_after_their_step():
+    """The paper's order: the user steps, scores are computed again, then the items step."""
+    problem = make_problem("factors", WeightedDCG(Laplace(), n=4))
+    engine = ReferenceEngine(problem, start(problem))
+    parameters = {name: block.copy() for name, block in engine.state.parameters.items()}
+    rule = problem.rules["user_factors"]
+    slope = gradients(problem, parameters)["user_factors"] + rule.decay * parameters["user_factors"]
+    parameters["user_factors"] -= rule.rate * slope
+    engine.visit(np.arange(N_USERS))
+    assert_allclose(engine.state.parameters["user_factors"], parameters["user_factors"], rtol=1e-12)
+    rule, visits = problem.rules["item_bias"], np.bincount(problem.rows.items, minlength=N_ITEMS)
+    slope = gradients(problem, parameters)["item_bias"] + rule.decay * visits * parameters["item_bias"]
+    assert_allclose(engine.state.parameters["item_bias"], parameters["item_bias"] - rule.rate * slope, rtol=1e-12)
+
+
+def test_leave_one_out_an_items_own_rating_does_not_move_its_score():
+    problem = make_problem("history")
+    parameters, rows = float64(start(problem).parameters), problem.rows
+    scores = problem.scorer.scores(parameters, rows, 0)
+    changed = rows.residuals.copy()
+    changed[rows.of(0).start] += 5.0
+    moved = problem.scorer.scores(parameters, rows._replace(residuals=changed), 0) - scores
+    assert moved[0] == pytest.approx(0.0, abs=1e-12)
+    assert np.all(np.abs(moved[1:]) > 1e-6)
+
+
+def test_the_paper_start_values_are_uniform_up_to_b():
+    blocks = Factors(10, "paper").initialise(4000, 50, seed=0)
+    b = 2 / 70**0.25
+    assert blocks["user_factors"].min() >= 0.0
+    assert blocks["user_factors"].max() <= b
+    assert blocks["user_factors"].mean() == pytest.approx(b / 2, rel=0.02)
+    assert not blocks["item_bias"].any()
+
+
+def test_rating_residuals_by_their_formula():
+    indptr, items = np.array([0, 2, 3]), np.array([0, 1, 1])
+    ratings = np.array([5.0, 3.0, 4.0])
+    means = [(8 + 3 * 4) / 5, (4 + 3 * 4) / 4]
+    offsets = [(5 - means[0]) / 6, (3 - means[0] + 4 - means[1]) / 7]
+    fitted = RatingResiduals.fit(indptr, items, ratings, 3)
+    assert_allclose(fitted.offsets, [*offsets, 0.0], rtol=1e-6)
+    r = ratings - np.array([offsets[0], offsets[1], offsets[1]])
+    expected = [*(r[:2] - (r[:2].sum() + 3 * r.mean()) / 5), r[2] - (r[2] + 3 * r.mean()) / 4]
+    assert_allclose(fitted.of(indptr, items, ratings), expected, rtol=1e-5)

@@ -1,0 +1,36 @@
+"""The same bits for 1, 2 and 4 threads."""
+
+import os
+import subprocess
+import sys
+
+SCRIPT = """
+import hashlib, numba
+from topnrank import BiasedMF, TopNRank, evaluate, split_per_user, synthetic
+
+assert numba.config.NUMBA_NUM_THREADS == 4
+train, test = split_per_user(synthetic(150, 60, seed=5), seed=0)
+models = {
+    "history": TopNRank(factors=7, epochs=3),
+    "factors": TopNRank.paper(iterations=8, tolerance=0.0),
+    "sigmoid": TopNRank(users="factors", factors=7, epochs=2, smoothing="sigmoid", truncate=True, gradient="exact"),
+    "squared": BiasedMF(factors=7, epochs=2),
+}
+for name, model in models.items():
+    for num_threads in (1, 2, 4):
+        model.set_params(num_threads=num_threads).fit(train)
+        digest = hashlib.sha256(repr(evaluate(model, test, num_threads=num_threads).values).encode())
+        for block in sorted(model.fitted.arrays):
+            digest.update(model.fitted.arrays[block].tobytes())
+        digest.update(repr(model.history_).encode())
+        print(name, digest.hexdigest())
+"""
+
+
+def test_the_bits_do_not_depend_on_the_number_of_threads():
+    environment = os.environ | {"NUMBA_NUM_THREADS": "4"}
+    done = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.split("\n")[:-1]
+    assert len(lines) == 12
+    assert len(set(lines)) == 4, done.stdout

@@ -1,0 +1,78 @@
+"""A training run that kills its own process at a chosen event: `python killed_run.py CASE FOLDER EVENT`.
+
+Events are what a run does to the world: a visit of a batch, a flush of a file, a file put in place. Counting them makes
+"killed at any moment" a test that can be repeated.
+"""
+
+import hashlib
+import os
+import signal
+import sys
+from collections.abc import Callable
+from unittest.mock import patch
+
+from topnrank import TopNRank, synthetic
+from topnrank.engines.cpu import CpuEngine
+from topnrank.training.checkpoint import Checkpoint
+
+CASES = {
+    "history": ({"epochs": 5}, {}),
+    "factors with tolerance": ({"users": "factors", "epochs": None, "iterations": 30, "tolerance": 0.3}, {}),
+    "history with early stopping": ({"epochs": 30, "learning_rate": 0.5}, {"validation": 0.4, "patience": 2}),
+    "factors with early stopping": (
+        {"users": "factors", "epochs": 30, "learning_rate": 0.5, "optimizer": "sgd"},
+        {"validation": 0.4, "patience": 2},
+    ),
+}
+"""Hyper-parameters and options of fit."""
+
+
+def fit(case: str, folder: str | os.PathLike[str] | None) -> TopNRank:
+    """The run of a case, with a checkpoint after every round."""
+    parameters, options = CASES[case]
+    with patch.dict(Checkpoint.__init__.__kwdefaults__, seconds=0.0):
+        model = TopNRank(factors=4, batch_size=15, seed=3, **parameters)
+        return model.fit(synthetic(40, 30, seed=3), checkpoint=folder, **options)
+
+
+def digest(model: TopNRank) -> str:
+    """All that a run leaves, as one word."""
+    content = hashlib.sha256(repr((model.history_, model.best_round_, model.fitted.facts["rounds"])).encode())
+    for name, array in sorted(model.fitted.arrays.items()):
+        content.update(name.encode() + array.tobytes())
+    return content.hexdigest()
+
+
+def with_events(happened: Callable[[], None], run: Callable[[], TopNRank]) -> TopNRank:
+    """`run`, with a call of `happened` at each event."""
+
+    def watched(function):
+        def call(*arguments, **options):
+            happened()
+            return function(*arguments, **options)
+
+        return call
+
+    with (
+        patch.object(CpuEngine, "visit", watched(CpuEngine.visit)),
+        patch.object(os, "fsync", watched(os.fsync)),
+        patch.object(os, "replace", watched(os.replace)),
+    ):
+        return run()
+
+
+def main(case: str, folder: str, event: int) -> None:
+    """Runs and dies."""
+    left = event
+
+    def happened() -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    with_events(happened, lambda: fit(case, folder))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
