@@ -84,27 +84,27 @@ def read_file(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], 
         raise ModelFileError(f"{path}: there is no such {kind} file")
     try:
         with safe_open(file, framework="numpy") as content:
-            facts = _facts(path, kind, content.metadata() or {})
-            return facts, {name: content.get_tensor(name) for name in content.keys()}  # noqa: SIM118 (not a dict)
-    except (SafetensorError, OSError) as error:
+            facts = json.loads((content.metadata() or {}).get("topnrank", "null"))
+            arrays = {name: content.get_tensor(name) for name in content.keys()}  # noqa: SIM118 (not a dict)
+    except (SafetensorError, OSError, ValueError, TypeError, AttributeError) as error:
         raise ModelFileError(
             f"{path}: is not a topnrank {kind} file, or is damaged or cut off ({error}); "
             "give the right file or make it again"
         ) from error
+    _check_kind(path, kind, facts)
+    return facts, arrays
 
 
-def _facts(path: str | os.PathLike[str], kind: str, metadata: Mapping[str, str]) -> dict[str, Any]:
-    """The JSON facts of a file, once its kind and version are right."""
-    if "topnrank" not in metadata:
+def _check_kind(path: str | os.PathLike[str], kind: str, facts: Any) -> None:
+    """Refuses the facts of a file that is foreign, of another kind, or newer."""
+    if not isinstance(facts, dict):
         raise ModelFileError(f"{path}: is a safetensors file, but not one of topnrank; give a {kind} made by topnrank")
-    facts: dict[str, Any] = json.loads(metadata["topnrank"])
     if facts.get("kind") != kind:
         raise ModelFileError(f"{path}: is a topnrank {facts.get('kind')} file; a {kind} file is needed here")
-    if int(facts.get("format", 0)) > FORMAT:
+    if facts.get("format") not in range(1, FORMAT + 1):
         raise ModelFileError(
-            f"{path}: has file format {facts['format']}, this version of topnrank reads up to {FORMAT}; upgrade topnrank"
+            f"{path}: has file format {facts.get('format')}, this version of topnrank reads up to {FORMAT}; upgrade topnrank"
         )
-    return facts
 
 
 def pack_ids(name: str, ids: IdArray) -> Arrays:

@@ -8,13 +8,16 @@ SCRIPT = """
 import hashlib, numba
 from topnrank import BiasedMF, TopNRank, evaluate, split_per_user, synthetic
 
+from topnrank.engines.cpu import SMALL_BATCH
+
 assert numba.config.NUMBA_NUM_THREADS == 4
-train, test = split_per_user(synthetic(150, 60, seed=5), seed=0)
+train, test = split_per_user(synthetic(300, 60, seed=5), seed=0)
+assert len(train) / 2 > SMALL_BATCH  # so that batches of half the users do use the threads
 models = {
-    "history": TopNRank(factors=7, epochs=3),
-    "factors": TopNRank.paper(iterations=8, tolerance=0.0),
-    "sigmoid": TopNRank(users="factors", factors=7, epochs=2, smoothing="sigmoid", truncate=True, gradient="exact"),
-    "squared": BiasedMF(factors=7, epochs=2),
+    "history": TopNRank(factors=7, epochs=3, batch_size=150),
+    "factors": TopNRank.paper(iterations=5, tolerance=0.0, batch_size=0.6),
+    "sigmoid": TopNRank(users="factors", epochs=2, batch_size=150, smoothing="sigmoid", truncate=True, gradient="exact"),
+    "squared": BiasedMF(factors=7, epochs=2, batch_size=150),
 }
 for name, model in models.items():
     for num_threads in (1, 2, 4):

@@ -17,11 +17,11 @@ from topnrank.training.checkpoint import Checkpoint
 
 CASES = {
     "history": ({"epochs": 5}, {}),
-    "factors with tolerance": ({"users": "factors", "epochs": None, "iterations": 30, "tolerance": 0.3}, {}),
-    "history with early stopping": ({"epochs": 30, "learning_rate": 0.5}, {"validation": 0.4, "patience": 2}),
+    "factors with tolerance": ({"users": "factors", "epochs": None, "iterations": 30, "tolerance": 0.01}, {}),
+    "history with early stopping": ({"epochs": 30, "learning_rate": 0.5}, {"validation": 0.4, "patience": 3}),
     "factors with early stopping": (
-        {"users": "factors", "epochs": 30, "learning_rate": 0.5, "optimizer": "sgd"},
-        {"validation": 0.4, "patience": 2},
+        {"users": "factors", "epochs": 30, "learning_rate": 1.0},
+        {"validation": 0.4, "patience": 3},
     ),
 }
 """Hyper-parameters and options of fit."""

@@ -21,11 +21,7 @@ def describe(data: "Interactions") -> dict[str, Any]:
         "users": data.n_users,
         "items": data.n_items,
         "density": int(data.pair_starts.sum()) / (data.n_users * data.n_items),
-        "rows_per_user": {
-            "min": int(lengths.min()),
-            "median": float(np.median(lengths)),
-            "max": int(lengths.max()),
-        },
+        "rows_per_user": {"min": int(lengths.min()), "median": float(np.median(lengths)), "max": int(lengths.max())},
         "users_with_one_row": int((lengths == 1).sum()),
     }
     if data.ratings is not None:

@@ -221,7 +221,7 @@ def _deliver(table: "pa.Table", wishes: Wishes, output: Output) -> None:
         cells = [[f"{row[name]:.4f}" if name == "score" else str(row[name]) for name in names] for row in chosen]
         output.show(list_table(names, cells, title="for this history" if user is None else f"user {user}"))
     if not rows:
-        output.note("there is nothing to recommend: every allowed item is excluded or seen")
+        output.note("there is nothing to recommend: no user is left, or every allowed item is excluded or seen")
     output.result({"recommendations": rows})
 
 

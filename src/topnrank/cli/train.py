@@ -215,13 +215,14 @@ def train(task: Task, choice: Choice, stopping: Stopping, reading: Reading, prin
 def fit(model: "Model", rows: "Interactions", arguments: dict[str, Any], output: Output) -> float:
     """Trains with a progress bar; returns the seconds it took."""
     in_rounds = "progress" in inspect.signature(model.fit).parameters
-    if in_rounds and (single := describe(rows)["users_with_one_row"]):
-        output.note(f"{single} users have one row only: there is no order to learn from them")
     if "checkpoint" in arguments:
         output.note(f"after an interruption the same command goes on from {arguments['checkpoint']}")
     started = time.perf_counter()
     model.fit(rows, **(arguments | {"progress": not output.quiet} if in_rounds else arguments))
-    return time.perf_counter() - started
+    seconds = time.perf_counter() - started
+    if in_rounds and (single := describe(rows)["users_with_one_row"]):
+        output.note(f"users with one row only, from whom no order was learnt: {single}")
+    return seconds
 
 
 def _report(

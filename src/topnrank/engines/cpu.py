@@ -26,6 +26,8 @@ from topnrank.scorers import Factors, History, Parameters
 
 RunLists = Callable[[Batch, Float64Array, Float64Array, Float64Array], None]
 """Fills the arrays G and report of `Lists` from a batch and its scores."""
+SMALL_BATCH = 2000
+"""Rows below which one thread does the work: waking others costs more, on a busy machine a hundred times more."""
 
 
 def _compiled_step(step: StepFunction) -> Step | None:
@@ -70,8 +72,8 @@ class CpuEngine:
 
     def visit(self, users: Int64Array) -> Visit:
         """One batch: flat layout, user phase, item phase."""
-        with threads(self._num_threads):
-            batch = lay_out(np.ascontiguousarray(users, np.int64), self.problem.rows)
+        batch = lay_out(np.ascontiguousarray(users, np.int64), self.problem.rows)
+        with threads(1 if batch.items.size < SMALL_BATCH else self._num_threads):
             first, moved = self._visit(self, batch)
         value, active = first.report.sum(axis=0)
         return Visit(float(value), int(active), users.size, moved)

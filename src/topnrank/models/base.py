@@ -83,11 +83,12 @@ class Model(ABC):
     def set_params(self, **params: Any) -> Self:
         """Changes hyper-parameters; a fitted model stays fitted with the old ones until `fit`."""
         known = self.get_params()
-        for name, value in params.items():
+        for name in params:
             if name not in known:
                 raise ParameterError(f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(known)}")
+        type(self)(**(known | params))  # checks all of them before anything changes
+        for name, value in params.items():
             setattr(self, name, value)
-        self.check()
         return self
 
     # -- what was learnt ----------------------------------------------------------------------------------------------
@@ -133,8 +134,12 @@ class Model(ABC):
 
     def score(self, users: Any, items: Any) -> Float32Array:
         """Scores of pairs of original ids, comparable within a user; one user or item may be paired with many."""
-        user_numbers, item_numbers = np.broadcast_arrays(self.user_numbers(users), self.item_numbers(items))
-        return self.score_pairs(user_numbers, item_numbers)
+        user_numbers, item_numbers = self.user_numbers(users), self.item_numbers(items)
+        if user_numbers.size != item_numbers.size and 1 not in (user_numbers.size, item_numbers.size):
+            raise ParameterError(
+                f"score: {user_numbers.size} users and {item_numbers.size} items make no pairs; give equally many, or one"
+            )
+        return self.score_pairs(*np.broadcast_arrays(user_numbers, item_numbers))
 
     def recommend(self, users: Any = None, *, n: int = 10, history: Any = None, **options: Any) -> pa.Table:
         """The n best items for some users (ids), for all users (None), or for a `history` of a user never seen.

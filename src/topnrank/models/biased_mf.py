@@ -20,11 +20,12 @@ class BiasedMF(FactorModel):
 
     users: str = "factors"
     factors: int = 100
+    init: float | str = 0.01
     optimizer: str | Optimizer = "sgd"
-    learning_rate: float = 0.005
+    learning_rate: float = 0.01
     regularization: float | Mapping[str, float] = 0.0425
     batch_size: int | float = 50
-    epochs: int | None = 40
+    epochs: int | None = 30
 
     name: ClassVar[str] = "biased-mf"
     summary: ClassVar[str] = "control: matrix factorisation with biases under squared loss (point-wise)"

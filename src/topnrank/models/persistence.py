@@ -42,22 +42,27 @@ def load(path: str | os.PathLike[str]) -> Model:
     from topnrank.models.registry import MODELS
 
     facts, arrays = read_file(path, "model")
-    if facts["model"] not in MODELS:
+    kind = MODELS.get(str(facts.get("model")))
+    if kind is None:
         raise ModelFileError(
-            f"{path}: holds a model of kind {facts['model']!r}, which this version does not know; upgrade"
+            f"{path}: holds a model of kind {facts.get('model')!r}, which this version does not know; upgrade"
         )
     try:
-        model = MODELS[facts["model"]](**{name: decode(value) for name, value in facts["parameters"].items()})
+        model = kind(**{name: decode(value) for name, value in facts["parameters"].items()})
         users, items = IdMap(unpack_ids("user_ids", arrays)), IdMap(unpack_ids("item_ids", arrays))
         learnt = without_prefix("model.", arrays)
         model._fitted = Fitted(users, items, arrays["seen.indptr"], arrays["seen.indices"], learnt, facts["facts"])
-    except (KeyError, TypeError) as error:
-        raise ModelFileError(f"{path}: lacks a part of the model ({error}); make the file again") from error
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ModelFileError(
+            f"{path}: lacks a part of the model or holds one that does not fit ({error}); make the file again"
+        ) from error
     return model
 
 
 def encode(value: Any) -> Any:
     """A hyper-parameter as JSON."""
+    if isinstance(value, Missing):
+        return {"custom": value.name}
     if isinstance(value, _PLAIN):
         return {"object": type(value).__name__, **dataclasses.asdict(value)}
     if isinstance(value, Feedback):

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -67,8 +68,10 @@ def recommend_parquet(model: Model, path: str | os.PathLike[str], users: Any, re
 
     def write(temporary: Path) -> None:
         nonlocal rows
-        with pq.ParquetWriter(temporary, _empty(model).schema, compression="zstd") as writer:
-            for block in recommend_blocks(model, users, request):
+        blocks = recommend_blocks(model, users, request)
+        first = next(blocks, _empty(model))
+        with pq.ParquetWriter(temporary, first.schema, compression="zstd") as writer:
+            for block in chain([first], blocks):
                 writer.write_table(block)
                 rows += block.num_rows
 
@@ -103,9 +106,10 @@ def _wanted(model: Model, users: Any, request: Request) -> tuple[IdArray, Int64A
         numbers = model.user_numbers(users)
         return model.user_ids_[numbers], numbers
     numbers = model.user_map.index(users)
-    given = np.atleast_1d(np.asarray(users))
     if request.unknown == "skip":
-        given, numbers = given[numbers >= 0], numbers[numbers >= 0]
+        numbers = numbers[numbers >= 0]
+        return model.user_ids_[numbers], numbers
+    given = np.atleast_1d(np.asarray(users))
     integer = model.user_map.is_integer and given.dtype.kind in "iu"
     return (given if integer else given.astype(str).astype(object)), numbers
 

@@ -123,7 +123,8 @@ class TopNRank(FactorModel):
     def _power(self) -> float:
         if isinstance(self.discount, str):
             return DISCOUNTS[one_of("discount", self.discount, tuple(DISCOUNTS))]
-        if isinstance(self.discount, bool) or not -10.0 <= self.discount <= 10.0:
+        number = isinstance(self.discount, int | float) and not isinstance(self.discount, bool)
+        if not (number and -10.0 <= self.discount <= 10.0):
             raise ParameterError(
                 f"TopNRank.discount must be 'dcg', 'log' or a power from -10 to 10, got {self.discount!r}"
             )

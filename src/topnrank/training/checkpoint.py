@@ -43,9 +43,9 @@ class Checkpoint:
             raise OutputError(f"checkpoint folder {folder}: cannot be created ({error.strerror})") from error
 
     def after_round(self, engine: Engine, round_: Round) -> bool:
-        """Writes when it is time."""
-        if time.monotonic() - self._written >= self.seconds:
-            self.write(engine, round_.number, finished=False)
+        """Writes when it is time, and when the run stops: killed right after, it must not train on."""
+        if round_.stop or time.monotonic() - self._written >= self.seconds:
+            self.write(engine, round_.number, finished=round_.stop)
         return False
 
     def write(self, engine: Engine, rounds_done: int, *, finished: bool) -> None:
@@ -63,11 +63,14 @@ class Checkpoint:
         if not self.path.exists():
             return None
         facts, arrays = read_file(self.path, "checkpoint")
-        self._check_same_run(facts["run"])
-        for name, callback in self.persistent.items():
-            callback.recall(facts[f"memory.{name}"], without_prefix(f"memory.{name}.", arrays))
-        state = State(without_prefix("parameter.", arrays), without_prefix("accumulator.", arrays))
-        return state, int(facts["rounds_done"]), bool(facts["finished"])
+        try:
+            self._check_same_run(facts["run"])
+            for name, callback in self.persistent.items():
+                callback.recall(facts[f"memory.{name}"], without_prefix(f"memory.{name}.", arrays))
+            state = State(without_prefix("parameter.", arrays), without_prefix("accumulator.", arrays))
+            return state, int(facts["rounds_done"]), bool(facts["finished"])
+        except KeyError as error:
+            raise ModelFileError(f"{self.path}: lacks a part of the checkpoint ({error}); delete it") from error
 
     def _check_same_run(self, earlier: Mapping[str, Any]) -> None:
         for name in sorted(set(earlier) | set(self.run)):

@@ -25,6 +25,8 @@ class Round:
     moved: float
     """Squared distance the parameters moved in this round"""
     metrics: dict[str, float] = field(default_factory=dict)
+    stop: bool = False
+    """Whether a callback has asked to stop; those after it can tell that this round is the last"""
 
     def record(self) -> dict[str, float]:
         """One line of the training history."""
@@ -50,8 +52,9 @@ def train(engine: Engine, schedule: Schedule, callbacks: Sequence[Callback] = ()
     """Visits the rounds of `schedule` from number `done` on until they end or a callback stops; returns rounds done."""
     for number in range(done, schedule.rounds):
         round_ = _run_round(engine, schedule, number)
-        stops = [callback.after_round(engine, round_) for callback in callbacks]  # all of them see each round
-        if any(stops):
+        for callback in callbacks:
+            round_.stop = bool(callback.after_round(engine, round_)) or round_.stop
+        if round_.stop:
             return number + 1
     return schedule.rounds
 

@@ -1,5 +1,6 @@
 """How parameters step; the arithmetic itself is in the engines."""
 
+import math
 from dataclasses import dataclass
 
 from topnrank.errors import ParameterError, one_of
@@ -28,7 +29,7 @@ def make_optimizer(optimizer: "str | Optimizer") -> Optimizer:
     if isinstance(optimizer, SGD):
         return optimizer
     if isinstance(optimizer, AdaGrad):
-        if not optimizer.initial > 0.0:
-            raise ParameterError(f"AdaGrad.initial must be above 0, got {optimizer.initial!r}")
+        if not (isinstance(optimizer.initial, int | float) and 0.0 < optimizer.initial < math.inf):
+            raise ParameterError(f"AdaGrad.initial must be a finite number above 0, got {optimizer.initial!r}")
         return optimizer
     return AdaGrad() if one_of("optimizer", optimizer, OPTIMIZERS) == "adagrad" else SGD()

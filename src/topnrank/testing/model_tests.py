@@ -1,0 +1,11 @@
+"""ModelTests: the conformance suite of models."""
+
+from topnrank.testing.files import FileTests
+from topnrank.testing.fitting import FittingTests
+from topnrank.testing.parameters import ParameterTests
+from topnrank.testing.quality import QualityTests
+from topnrank.testing.recommending import RecommendingTests
+
+
+class ModelTests(ParameterTests, FittingTests, RecommendingTests, FileTests, QualityTests):
+    """All that is expected of a model; a subclass whose name begins with Test sets `model` and `better_than`."""

@@ -1,0 +1,59 @@
+"""Values as people type them."""
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import topnrank as tnr
+from topnrank.cli.failures import as_options
+from topnrank.cli.train import Choice
+from topnrank.cli.values import parse_feedback, parse_history, parse_settings, split_list
+from topnrank.errors import ParameterError
+
+
+def test_settings_are_json_else_text() -> None:
+    given_settings = ["a=1", "b=0.5", "c=true", "d=None", 'e={"x": [1]}', "f=relu", "g=x=y", "h=", 'i="7"']
+    expected = {"a": 1, "b": 0.5, "c": True, "d": None, "e": {"x": [1]}, "f": "relu", "g": "x=y", "h": "", "i": "7"}
+    assert parse_settings(given_settings) == expected
+
+
+def test_feedback() -> None:
+    assert parse_feedback("threshold=3.5") == parse_feedback("threshold:3.5") == tnr.Threshold(3.5)
+    assert parse_feedback("conversion=cart") == tnr.ConversionRate("cart")
+    assert parse_feedback("events:buy=1, view=.1") == tnr.EventWeights({"buy": 1.0, "view": 0.1})
+    assert parse_feedback("centered") == "centered"
+
+
+def test_history() -> None:
+    assert parse_history("318=5, 858=4.5") == [("318", 5.0), ("858", 4.5)]
+    assert parse_history("a,b=c") == ["a", "b=c"]
+    assert split_list(["a, b", ",c,"]) == ["a", "b", "c"]
+
+
+def test_remedies_name_options() -> None:
+    assert as_options("a.csv: no item column; name it with item='...'") == (
+        "a.csv: no item column; name it with --item '...'"
+    )
+    assert as_options("no column item='x'; say header=True or header=False") == (
+        "no column item='x'; say --header or --no-header"
+    )
+    assert as_options("nothing to mend") == "nothing to mend"
+
+
+VALUES = ["abc", "5", "-1", "0", "true", "null", "[]", "{}", "NaN", "1e400", "0.5", '{"item": "x"}', "[1, 2]"]
+
+
+@given(st.sampled_from(sorted(tnr.MODELS)), st.data())
+def test_any_setting_is_taken_or_refused_in_words(model: str, data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from([*tnr.MODELS[model]().get_params(), "nonsense"]))
+    value = data.draw(st.sampled_from(VALUES) | st.text(max_size=5))
+    with suppress(ParameterError):
+        Choice(model=model, settings=[f"{name}={value}"]).build(seed_has_other_use=False)
+
+
+def test_seed_of_a_model_without_one() -> None:
+    assert Choice(model="item-mean", seed=3).build(seed_has_other_use=True).get_params() == {"damping": 5.0}
+    with pytest.raises(ParameterError, match="seed"):
+        Choice(model="item-mean", seed=3).build(seed_has_other_use=False)

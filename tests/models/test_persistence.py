@@ -1,0 +1,175 @@
+"""Model files: atomic, standing alone, and refused in one sentence when damaged."""
+
+import errno
+import os
+from contextlib import suppress
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from topnrank import (
+    SGD,
+    AdaGrad,
+    Laplace,
+    ModelFileError,
+    OutputError,
+    ParameterError,
+    Popularity,
+    Threshold,
+    TopNRank,
+    load,
+)
+from topnrank.models import Model
+from topnrank.storage import read_file, write_file
+from topnrank.testing import small_split
+
+TRAIN, TEST = small_split()
+
+
+@pytest.fixture
+def path(tmp_path):
+    Popularity().fit(TRAIN).save(tmp_path / "model.safetensors")
+    return tmp_path / "model.safetensors"
+
+
+def test_a_write_that_fails_leaves_the_old_file(path, monkeypatch):
+    before = path.read_bytes()
+
+    def full(tensors, file, metadata):
+        file.write_bytes(b"half of it")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("topnrank.storage.save_file", full)
+    with pytest.raises(OutputError, match=r"the disk is full.*nothing was overwritten"):
+        Popularity().fit(TEST).save(path)
+    assert path.read_bytes() == before
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_an_interrupt_leaves_no_broken_file(path, monkeypatch):
+    before = path.read_bytes()
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("os.replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Popularity().fit(TEST).save(path)
+    assert path.read_bytes() == before
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_a_failing_write_of_recommendations_leaves_the_old_file(path, monkeypatch):
+    model, lists = load(path), path.with_name("lists.parquet")
+    model.recommend_to(lists, n=2)
+    before = lists.read_bytes()
+
+    def failing(*_):
+        raise OSError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Popularity, "score_block", failing)
+    with pytest.raises(OutputError, match="no permission to write there"):
+        model.recommend_to(lists, n=3)
+    assert lists.read_bytes() == before
+
+
+def test_the_file_can_be_read_by_others_like_any_new_file(path):
+    plain = path.with_name("plain")
+    plain.write_text("")
+    assert path.stat().st_mode == plain.stat().st_mode
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"optimizer": SGD(), "learning_rate": 0.01},
+        {"optimizer": AdaGrad(5.0)},
+        {"smoothing": Laplace(2.0)},
+        {"feedback": Threshold(3.5)},
+        {"feedback": "centered"},
+        {"regularization": {"item": 0.1, "bias": 0.0}},
+        {"learning_rate": np.float32(0.25)},
+        {"factors": np.int64(3)},
+    ],
+    ids=str,
+)
+def test_every_kind_of_parameter_comes_back(change, tmp_path):
+    model = TopNRank(**({"factors": 3, "epochs": 1} | change)).fit(TRAIN)
+    model.save(tmp_path / "model")
+    assert load(tmp_path / "model").get_params() == model.get_params()
+
+
+class Mine:
+    """A step that no file can hold."""
+
+    def h(self, x):
+        return Laplace().h(x)
+
+    def dh(self, x):
+        return Laplace().dh(x)
+
+
+def test_a_step_of_ones_own_can_be_put_back(tmp_path):
+    TopNRank(factors=3, epochs=1, smoothing=Mine()).fit(TRAIN).save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert loaded.recommend(n=1).num_rows == TRAIN.n_users
+    with pytest.raises(ParameterError, match="Mine is an object of your own that the file cannot hold"):
+        loaded.fit(TRAIN)
+    loaded.save(tmp_path / "again")
+    with pytest.raises(ParameterError, match="Mine is an object of your own that the file cannot hold"):
+        load(tmp_path / "again").fit(TRAIN)
+    assert loaded.set_params(smoothing=Mine()).fit(TRAIN) is loaded
+
+
+def rewritten(path, **changes):
+    """The file with some facts changed."""
+    facts, arrays = read_file(path, "model")
+    kept = {name: value for name, value in facts.items() if name not in ("kind", "format")}
+    write_file(path, "model", arrays, kept | changes)
+
+
+def test_a_model_of_an_unknown_kind_is_refused(path):
+    rewritten(path, model="neural-rank")
+    with pytest.raises(ModelFileError, match="holds a model of kind 'neural-rank', which this version does not know"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"parameters": {"colour": 3}}, {"parameters": None}, {"facts": None, "parameters": 3}], ids=str
+)
+def test_parameters_that_do_not_fit_are_refused(path, changes):
+    rewritten(path, **changes)
+    with pytest.raises(ModelFileError):
+        load(path)
+
+
+@pytest.mark.parametrize("lost", ["user_ids", "item_ids", "seen.indptr", "seen.indices"])
+def test_a_file_without_a_part_is_refused(path, lost):
+    facts, arrays = read_file(path, "model")
+    kept = {name: value for name, value in facts.items() if name not in ("kind", "format")}
+    write_file(path, "model", {name: array for name, array in arrays.items() if name != lost}, kept)
+    with pytest.raises(ModelFileError, match="lacks a part of the model"):
+        load(path)
+
+
+def test_a_safetensors_file_of_others_is_refused(path):
+    from safetensors.numpy import save_file
+
+    save_file({"weights": np.zeros(3)}, path)
+    with pytest.raises(ModelFileError, match="is a safetensors file, but not one of topnrank"):
+        load(path)
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(place=st.floats(0, 1, exclude_max=True), byte=st.integers(0, 255))
+def test_a_file_with_one_wrong_byte_in_its_head_loads_or_is_refused_in_one_sentence(path, place, byte):
+    """Whatever the byte does to the head (sizes, names, JSON), no error comes from deep inside."""
+    Popularity().fit(TRAIN).save(path)
+    content = bytearray(path.read_bytes())
+    head = 8 + int.from_bytes(content[:8], "little")
+    content[int(place * head)] = byte
+    path.write_bytes(content)
+    with suppress(ModelFileError):
+        assert isinstance(load(path), Model)
