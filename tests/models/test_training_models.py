@@ -119,6 +119,12 @@ def test_bad_options_of_fit_are_one_clear_sentence(options, sentence):
         TopNRank(**PARAMETERS).fit(TRAIN, **options)
 
 
+def test_a_metric_that_no_user_defines_is_refused():
+    liked = TEST.take(TEST.ratings >= 4)  # without a disliked item there is no AUC
+    with pytest.raises(DataError, match="auc is not defined for any user of the held-out rows"):
+        TopNRank(**PARAMETERS).fit(TRAIN, validation=liked, metric="auc")
+
+
 def test_a_callback_of_ones_own_may_stop():
     class Stop:
         def after_round(self, engine, round_):

@@ -1,7 +1,6 @@
 """From the name of an engine to the engine."""
 
 import importlib.util
-import warnings
 
 from topnrank.engines.base import Engine, Problem, State
 from topnrank.engines.reference import ReferenceEngine
@@ -11,11 +10,9 @@ ENGINES = ("cpu", "reference")
 
 
 def make_engine(name: str, problem: Problem, state: State, num_threads: int = 0) -> Engine:
-    """The engine called `name`; without Numba the NumPy reference stands in for the CPU engine, with one warning."""
-    if one_of("engine", name, ENGINES) == "cpu":
-        if importlib.util.find_spec("numba") is not None:
-            from topnrank.engines.cpu import CpuEngine
+    """The engine called `name`; without Numba the NumPy reference does the CPU engine's work."""
+    if one_of("engine", name, ENGINES) == "cpu" and importlib.util.find_spec("numba") is not None:
+        from topnrank.engines.cpu import CpuEngine
 
-            return CpuEngine(problem, state, num_threads)
-        warnings.warn("Numba is not installed: training with the slow NumPy reference engine", stacklevel=2)
+        return CpuEngine(problem, state, num_threads)
     return ReferenceEngine(problem, state)

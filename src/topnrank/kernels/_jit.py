@@ -1,19 +1,29 @@
 """The one place with Numba's flags, and the home of the compiled code.
 
 Compiled kernels are kept on disk across processes. Numba's own cache does not notice edits in a file that a kernel
-imports, so ours lies in a folder named after the text of all kernel files: any edit or upgrade starts a fresh one.
+imports, so ours lies in a folder named after the text of all kernel files: any edit or upgrade starts a fresh one. Where no
+folder can be written, kernels are compiled in each process anew. Without Numba they run as the Python they are, slowly.
 """
 
 import hashlib
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numba
 import platformdirs
-from numba.core import config
+
+try:
+    import numba
+    from numba import prange
+    from numba.core import config
+except ImportError:
+    warnings.warn("Numba is not installed: everything works, but many times slower", stacklevel=2)
+    numba, prange = None, range
+
+__all__ = ["cache_folder", "kernel", "parallel_kernel", "prange", "threads"]
 
 Kernel = Callable[..., Any]
 """A compiled function; its arguments are checked by Numba, not by the type checker."""
@@ -23,23 +33,32 @@ Kernel = Callable[..., Any]
 _MATH = {"reassoc", "contract", "nsz", "arcp"}
 
 
-def cache_folder() -> Path:
-    """Folder of the compiled kernels of exactly this version of their sources."""
+def cache_folder() -> Path | None:
+    """Folder of the compiled kernels of exactly this version of their sources; None where none can be written."""
     digest = hashlib.sha256(f"{numba.__version__}".encode())
     for file in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(file.read_bytes())
     root = os.environ.get("TOPNRANK_CACHE") or platformdirs.user_cache_dir("topnrank")
-    return Path(root) / "kernels" / digest.hexdigest()[:16]
+    folder = Path(root) / "kernels" / digest.hexdigest()[:16]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return folder if os.access(folder, os.W_OK) else None
 
 
-_CACHE = str(cache_folder())
+_FOLDER = cache_folder() if numba is not None else None
 
 
 def _compile(function: Kernel, **flags: Any) -> Kernel:
     """`numba.njit` with the cache in our folder; other packages' caches are left where they are."""
-    before, config.CACHE_DIR = config.CACHE_DIR, _CACHE
+    if numba is None:
+        return function
+    before = config.CACHE_DIR
+    if _FOLDER is not None:
+        config.CACHE_DIR = str(_FOLDER)
     try:
-        compiled: Kernel = numba.njit(cache=True, error_model="numpy", fastmath=_MATH, **flags)(function)
+        compiled: Kernel = numba.njit(cache=_FOLDER is not None, error_model="numpy", fastmath=_MATH, **flags)(function)
         return compiled
     finally:
         config.CACHE_DIR = before
@@ -58,6 +77,9 @@ def parallel_kernel(function: Kernel) -> Kernel:
 @contextmanager
 def threads(num_threads: int) -> Iterator[None]:
     """Runs the parallel kernels inside on `num_threads` threads, at most as many as there are; 0 for all of them."""
+    if numba is None:
+        yield
+        return
     before, most = numba.get_num_threads(), numba.config.NUMBA_NUM_THREADS
     numba.set_num_threads(min(num_threads or most, most))
     try:

@@ -3,10 +3,9 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import prange
 
 from topnrank._typing import Float32Array
-from topnrank.kernels._jit import parallel_kernel
+from topnrank.kernels._jit import parallel_kernel, prange
 from topnrank.kernels.optimisers import dot, step_number, step_row
 
 

@@ -9,10 +9,9 @@ backward pass the sums over visits of G c and G c e: leave-one-out costs next to
 from typing import NamedTuple
 
 import numpy as np
-from numba import prange
 
 from topnrank._typing import Float32Array
-from topnrank.kernels._jit import kernel, parallel_kernel
+from topnrank.kernels._jit import kernel, parallel_kernel, prange
 from topnrank.kernels.optimisers import dot, step_number, step_row
 
 

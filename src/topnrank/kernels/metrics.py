@@ -8,10 +8,9 @@ from that exactly, whether the list holds ten rated items or a whole catalogue, 
 from typing import NamedTuple
 
 import numpy as np
-from numba import prange
 
 from topnrank._typing import Float32Array, Float64Array, Int64Array
-from topnrank.kernels._jit import kernel, parallel_kernel
+from topnrank.kernels._jit import kernel, parallel_kernel, prange
 
 WHOLE = np.iinfo(np.int64).max
 """The cut-off of a metric over the whole list."""

@@ -7,9 +7,8 @@ lost. What a parallel loop writes itself comes as an argument of its own.
 from typing import NamedTuple
 
 import numpy as np
-from numba import prange
 
-from topnrank.kernels._jit import kernel, parallel_kernel
+from topnrank.kernels._jit import kernel, parallel_kernel, prange
 from topnrank.kernels.ranks import ranks_backward, ranks_forward, step_slope, step_value
 
 FAINT = 1e-8

@@ -1,10 +1,9 @@
 """Scores of given pairs, and the n best of a block of scores."""
 
 import numpy as np
-from numba import prange
 
 from topnrank._typing import Float32Array, Int64Array
-from topnrank.kernels._jit import parallel_kernel
+from topnrank.kernels._jit import parallel_kernel, prange
 from topnrank.kernels.optimisers import dot
 
 

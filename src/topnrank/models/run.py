@@ -1,5 +1,6 @@
 """One call of `fit`: validation, callbacks, checkpoint, and the training loop in between."""
 
+import math
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from topnrank.data.interactions import Interactions
 from topnrank.engines import Engine, make_engine
-from topnrank.errors import ParameterError
+from topnrank.errors import DataError, ParameterError
 from topnrank.evaluation import evaluate, split_per_user
 from topnrank.evaluation.metrics import parse_metrics
 from topnrank.models.base import Fitted
@@ -110,7 +111,12 @@ class Run:
         result = evaluate(
             snapshot, self.options.held_out, metrics=[self.options.metric], num_threads=self.model.num_threads
         )
-        return result[self.options.metric]
+        value = result[self.options.metric]
+        if math.isnan(value):
+            raise DataError(
+                f"validation: {self.options.metric} is not defined for any user of the held-out rows; choose another metric"
+            )
+        return value
 
     def _outcome(self, engine: Engine, done: int) -> Outcome:
         facts: dict[str, Any] = {"history": self.recorder.records, "rounds": done, "best_round": done}
