@@ -144,9 +144,9 @@ def test_threads_and_blocks_do_not_change_a_bit(protocol, monkeypatch):
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 1000))
 def test_renumbering_items_changes_nothing(protocol, seed):
-    model, data = random_lists(seed, n_users=5, n_items=20, levels=2)
+    model, data = random_lists(seed, n_users=12, n_items=20, levels=2)
     order = np.random.default_rng(seed).permutation(20)
-    seen = [order[model.seen_indices[model.seen_indptr[u] : model.seen_indptr[u + 1]]] for u in range(5)]
+    seen = [order[model.seen_indices[model.seen_indptr[u] : model.seen_indptr[u + 1]]] for u in range(12)]
     scores = np.empty_like(model.scores)
     scores[:, order] = model.scores
     moved = Interactions.from_arrays(

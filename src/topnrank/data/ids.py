@@ -18,6 +18,12 @@ MAX_IDS = 2**31 - 1
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 
 
+def as_array(values: Any) -> IdArray:
+    """One id or many as an array; text as objects, because NumPy's own text type drops trailing NUL characters."""
+    array = np.atleast_1d(np.asarray(values))
+    return np.atleast_1d(np.asarray(values, dtype=object)) if array.dtype.kind == "U" else array
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class IdMap:
@@ -52,8 +58,8 @@ class IdMap:
         An integer id may be given as text ("42") and a textual one as an integer, as command lines and frames do.
         """
         if len(self) == 0:
-            return np.full(len(np.atleast_1d(np.asarray(values))), -1, dtype=np.int64)
-        wanted, readable = self._as_ids(np.atleast_1d(np.asarray(values)))
+            return np.full(len(as_array(values)), -1, dtype=np.int64)
+        wanted, readable = self._as_ids(as_array(values))
         position = np.minimum(np.searchsorted(self.ids, wanted), len(self) - 1)
         return np.where(readable & (self.ids[position] == wanted), position, -1).astype(np.int64)
 

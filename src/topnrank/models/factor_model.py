@@ -219,9 +219,10 @@ class FactorModel(Model):
         """A user vector from the usual visits with all items fixed, starting at the mean user."""
         if values is None:
             raise ParameterError("recommend: with users='factors' a history needs ratings: give (item, rating) pairs")
-        column: dict[str, Any] = {self.fitted.facts["value"]: values}
+        value = self.fitted.facts["value"]  # what a row's number was in training: a rating, or already a weight
+        column: dict[str, Any] = {value: values}
         one = Interactions.from_arrays(np.zeros(items.size, np.int64), np.asarray(items, np.int64), **column)
-        prepared = prepare(one, self.feedback, self.users, strict=False)
+        prepared = prepare(one, self.feedback if value == "ratings" else "weights", self.users, strict=False)
         chosen = prepared.data.items.ids.astype(np.int64)
         blocks: Parameters = {
             "user_factors": self.user_factors_.mean(axis=0, keepdims=True),

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from topnrank._typing import BoolArray, Float32Array, FloatArray, IdArray, Int64Array
+from topnrank.data.ids import as_array
 from topnrank.errors import ParameterError, one_of
 from topnrank.models.base import Model, ranked_table
 from topnrank.storage import write_atomically
@@ -109,7 +110,7 @@ def _wanted(model: Model, users: Any, request: Request) -> tuple[IdArray, Int64A
     if request.unknown == "skip":
         numbers = numbers[numbers >= 0]
         return model.user_ids_[numbers], numbers
-    given = np.atleast_1d(np.asarray(users))
+    given = as_array(users)
     integer = model.user_map.is_integer and given.dtype.kind in "iu"
     return (given if integer else given.astype(str).astype(object)), numbers
 
