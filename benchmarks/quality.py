@@ -19,9 +19,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from common import environment
-
 import topnrank as tnr
+from common import environment
 
 CUTS = (1, 3, 5, 10, 20)
 METRICS = [f"ndcg@{k}" for k in CUTS]
@@ -117,11 +116,20 @@ def main() -> None:
     folder = os.environ.get("TOPNRANK_DATA")
     if not folder:
         sys.exit("set TOPNRANK_DATA to a folder with ml-100k.parquet and ml-1m.parquet (user, item, rating)")
-    lines = ["# Quality under the paper's protocol", "", *(__doc__ or "").strip().splitlines()[4:], "", environment(), ""]
+    lines = [
+        "# Quality under the paper's protocol",
+        "",
+        *(__doc__ or "").strip().splitlines()[4:],
+        "",
+        environment(),
+        "",
+    ]
     for name in arguments.data:
         data = tnr.read(Path(folder) / f"{name}.parquet").filter(min_user_items=10)
         head = [f"## {name}: {data.n_users:,} users, {data.n_items:,} items, {len(data):,} ratings", ""]
-        head.append("| method | " + " | ".join(f"NDCG@{k}" for k in CUTS) + " | sd @10 | train s | chosen on validation |")
+        head.append(
+            "| method | " + " | ".join(f"NDCG@{k}" for k in CUTS) + " | sd @10 | train s | chosen on validation |"
+        )
         head.append("|---" * (len(CUTS) + 4) + "|")
         lines += [*head, *study(data, arguments.splits), ""]
     print("\n".join(lines))

@@ -111,10 +111,3 @@ def test_engines_by_name():
     assert isinstance(make_engine("reference", problem, start(problem)), ReferenceEngine)
     with pytest.raises(ParameterError, match="engine must be one of 'cpu', 'reference', got 'gpu'"):
         make_engine("gpu", problem, start(problem))
-
-
-def test_without_numba_the_reference_stands_in(monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    problem = make_problem("history")
-    with pytest.warns(UserWarning, match="Numba is not installed"):
-        assert isinstance(make_engine("cpu", problem, start(problem)), ReferenceEngine)

@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 SCRIPT = """
 import hashlib, numba
 from topnrank import BiasedMF, TopNRank, evaluate, split_per_user, synthetic
@@ -37,3 +39,17 @@ def test_the_bits_do_not_depend_on_the_number_of_threads():
     lines = done.stdout.split("\n")[:-1]
     assert len(lines) == 12
     assert len(set(lines)) == 4, done.stdout
+
+
+@pytest.mark.slow
+def test_the_bits_do_not_depend_on_which_process_compiled_the_kernels(tmp_path):
+    """A kernel just compiled and the same kernel read from the cache: the compiler may not reorder sums."""
+    environment = os.environ | {"TOPNRANK_CACHE": str(tmp_path)}
+    script = SCRIPT.replace("== 4\n", ">= 1\n")
+    runs = [
+        subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
+        for _ in range(2)
+    ]
+    assert runs[0].returncode == 0, runs[0].stderr
+    assert any(tmp_path.rglob("*.nbi"))
+    assert runs[0].stdout == runs[1].stdout

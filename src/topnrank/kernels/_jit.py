@@ -3,6 +3,10 @@
 Compiled kernels are kept on disk across processes. Numba's own cache does not notice edits in a file that a kernel
 imports, so ours lies in a folder named after the text of all kernel files: any edit or upgrade starts a fresh one. Where no
 folder can be written, kernels are compiled in each process anew. Without Numba they run as the Python they are, slowly.
+
+No fast-math flags: with them the compiler may reorder sums, and does it differently in a kernel just compiled and in the
+same kernel read from the cache, so that bits would depend on which process compiled first. The one exception is
+`summing_kernel`, for a leaf small enough to be always inlined.
 """
 
 import hashlib
@@ -23,14 +27,10 @@ except ImportError:
     warnings.warn("Numba is not installed: everything works, but many times slower", stacklevel=2)
     numba, prange = None, range
 
-__all__ = ["cache_folder", "kernel", "parallel_kernel", "prange", "threads"]
+__all__ = ["cache_folder", "kernel", "parallel_kernel", "prange", "summing_kernel", "threads"]
 
 Kernel = Callable[..., Any]
 """A compiled function; its arguments are checked by Numba, not by the type checker."""
-
-# Sums may be reordered by the compiler (SIMD), always in the same way, so bits do not depend on threads; NaN and
-# infinity keep their meaning because divergence must be seen.
-_MATH = {"reassoc", "contract", "nsz", "arcp"}
 
 
 def cache_folder() -> Path | None:
@@ -58,7 +58,7 @@ def _compile(function: Kernel, **flags: Any) -> Kernel:
     if _FOLDER is not None:
         config.CACHE_DIR = str(_FOLDER)
     try:
-        compiled: Kernel = numba.njit(cache=_FOLDER is not None, error_model="numpy", fastmath=_MATH, **flags)(function)
+        compiled: Kernel = numba.njit(cache=_FOLDER is not None, error_model="numpy", **flags)(function)
         return compiled
     finally:
         config.CACHE_DIR = before
@@ -67,6 +67,11 @@ def _compile(function: Kernel, **flags: Any) -> Kernel:
 def kernel(function: Kernel) -> Kernel:
     """A compiled function on plain arrays, run by one thread."""
     return _compile(function, nogil=True)
+
+
+def summing_kernel(function: Kernel) -> Kernel:
+    """A kernel whose sums may be reordered for wide registers; only for small leaves (see above)."""
+    return _compile(function, nogil=True, fastmath={"reassoc", "contract"})
 
 
 def parallel_kernel(function: Kernel) -> Kernel:

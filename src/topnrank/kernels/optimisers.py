@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from topnrank.kernels._jit import kernel
+from topnrank.kernels._jit import kernel, summing_kernel
 
 
 @kernel
@@ -41,7 +41,7 @@ def step_number(rule, visits, gradient, values, accumulators, i):
     return delta * delta
 
 
-@kernel
+@summing_kernel
 def dot(x, y):
     """Inner product of two vectors in their own precision."""
     total = x.dtype.type(0)

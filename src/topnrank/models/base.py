@@ -85,7 +85,8 @@ class Model(ABC):
         known = self.get_params()
         for name in params:
             if name not in known:
-                raise ParameterError(f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(known)}")
+                names = ", ".join(known) or "none"
+                raise ParameterError(f"{type(self).__name__} has no parameter {name!r}; its parameters: {names}")
         type(self)(**(known | params))  # checks all of them before anything changes
         for name, value in params.items():
             setattr(self, name, value)
@@ -209,7 +210,7 @@ def _numbers(known: IdMap, ids: Any, what: str) -> Int64Array:
         more = f" and {int((numbers < 0).sum()) - 5} more" if (numbers < 0).sum() > 5 else ""
         raise UnknownIdError(
             f"the model does not know {what} {', '.join(missing)}{more}; it was trained on {len(known)} {what}s, "
-            f"for example {known.ids[0]!r}"
+            f"for example {known.ids.item(0)!r}"
         )
     return numbers
 
