@@ -20,12 +20,12 @@ class BiasedMF(FactorModel):
 
     users: str = "factors"
     factors: int = 100
-    init: float | str = 0.01
+    init: float | str = 0.003
     optimizer: str | Optimizer = "sgd"
     learning_rate: float = 0.01
     regularization: float | Mapping[str, float] = 0.0425
     batch_size: int | float = 50
-    epochs: int | None = 30
+    epochs: int | None = 36
 
     name: ClassVar[str] = "biased-mf"
     summary: ClassVar[str] = "control: matrix factorisation with biases under squared loss (point-wise)"
