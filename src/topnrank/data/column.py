@@ -69,16 +69,19 @@ def to_numpy(values: pa.ChunkedArray) -> Any:
 
 
 def numbers(column: Column) -> Float32Array:
-    """The column as finite float32 numbers; text that reads as numbers is cast."""
+    """The column as finite float32 numbers, which may be a view of it; text that reads as numbers is cast."""
     rule, remedy = "must be a finite number", "remove or mend the row"
     column = column.plain()
     column.require_no_nulls(rule, remedy)
+    kind = column.values.type
     try:
-        exact = to_numpy(_trimmed(column.values).cast(pa.float64(), safe=False))
+        exact = to_numpy(
+            column.values if pa.types.is_floating(kind) else _trimmed(column.values).cast(pa.float64(), safe=False)
+        )
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise _first_failure(column, pa.float64(), rule, remedy) from None
     with np.errstate(over="ignore"):
-        single: Float32Array = exact.astype(np.float32)
+        single: Float32Array = exact.astype(np.float32, copy=False)
     column.require(np.isfinite(single), rule, remedy)
     return single
 

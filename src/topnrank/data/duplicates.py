@@ -1,5 +1,6 @@
 """Rows in CSR order, each (user, item), or (user, item, type), once."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -8,14 +9,12 @@ from numpy.typing import NDArray
 
 from topnrank._typing import Float32Array, Int32Array, Int64Array
 from topnrank.data.column import Locate
-from topnrank.data.groups import sums, winners
+from topnrank.data.groups import sort_stably, totals, winners
 from topnrank.data.ids import IdMap
 from topnrank.errors import DataError
 
 DUPLICATE_RULES = ("error", "last", "sum", "max")
 """What may happen to rows of the same user and item (and type)."""
-
-_POSITION_BITS_TOTAL = 63
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,23 +33,34 @@ class Rows:
 
     def reorder(self, positions: Int64Array) -> Self:
         """The rows at `positions`, in that order."""
+        return self._each(lambda values: values[positions])
+
+    def detached(self) -> Self:
+        """The rows in memory of their own: a column may still be a view of an array that the caller can change."""
+        return self._each(np.copy)
+
+    def _each(self, change: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
         columns = ("user_codes", "item_codes", "ratings", "types", "weights", "timestamps")
         present = {name: getattr(self, name) for name in columns if getattr(self, name) is not None}
-        return replace(self, **{name: values[positions] for name, values in present.items()})
+        return replace(self, **{name: change(values) for name, values in present.items()})
 
     def keys(self) -> Int64Array:
         """One number for each (user, item, type), ascending in CSR order."""
-        keys = self.user_codes.astype(np.int64) * len(self.items) + self.item_codes
-        return keys if self.types is None else keys * len(self.type_names) + self.types
+        keys = self.user_codes.astype(np.int64)
+        keys *= len(self.items)  # in place: with many rows, fresh memory costs more than the arithmetic
+        keys += self.item_codes
+        if self.types is not None:
+            keys *= len(self.type_names)
+            keys += self.types
+        return keys
 
 
 def unique_rows(rows: Rows, rule: str, locate: Locate) -> tuple[Rows, int]:
     """`rows` in CSR order with duplicates treated by `rule`, and how many rows were merged away."""
     keys = rows.keys()
     if np.all(keys[1:] > keys[:-1]):
-        return rows, 0
-    order = _stable_order(keys)
-    keys = keys[order]
+        return rows.detached(), 0
+    order = sort_stably(keys)
     is_first = np.concatenate(([True], keys[1:] != keys[:-1]))
     if is_first.all():
         return rows.reorder(order), 0
@@ -60,21 +70,11 @@ def unique_rows(rows: Rows, rule: str, locate: Locate) -> tuple[Rows, int]:
     return _merge(rows.reorder(order), starts, rule), len(order) - len(starts)
 
 
-def _stable_order(keys: Int64Array) -> Int64Array:
-    """As a stable argsort, several times faster where key and position fit one integer."""
-    position_bits = len(keys).bit_length()
-    if int(keys.max()).bit_length() + position_bits > _POSITION_BITS_TOTAL:
-        return np.argsort(keys, kind="stable")
-    packed = (keys << position_bits) | np.arange(len(keys))
-    packed.sort()
-    packed &= (1 << position_bits) - 1
-    return packed
-
-
 def _merge(rows: Rows, starts: Int64Array, rule: str) -> Rows:
     """One row for each group of sorted `rows`."""
     if rule == "sum":
-        return _summed(rows, starts)
+        _valued(rows, rule)
+        return replace(rows.reorder(starts), **totals(rows, starts))
     clock = [] if rows.timestamps is None else [rows.timestamps]
     criteria: list[NDArray[Any]] = [_valued(rows, rule), *clock] if rule == "max" else [*clock]
     return rows.reorder(winners(starts, len(rows.user_codes), criteria))
@@ -87,17 +87,6 @@ def _valued(rows: Rows, rule: str) -> Float32Array:
             f"duplicates={rule!r} needs a rating or weight column and the data has neither; use duplicates='last'"
         )
     return value
-
-
-def _summed(rows: Rows, starts: Int64Array) -> Rows:
-    _valued(rows, "sum")
-    clock = None if rows.timestamps is None else np.maximum.reduceat(rows.timestamps, starts)
-    return replace(
-        rows.reorder(starts),
-        ratings=sums(rows.ratings, starts),
-        weights=sums(rows.weights, starts),
-        timestamps=clock,
-    )
 
 
 def _duplicate_error(rows: Rows, order: Int64Array, is_first: NDArray[np.bool_], locate: Locate) -> DataError:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topnrank._typing import Float64Array
-from topnrank.data.groups import sums, winners
+from topnrank.data.groups import totals, winners
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError, ParameterError, one_of
 
@@ -310,12 +310,4 @@ def _winning(data: Interactions, *criteria: NDArray[Any]) -> Interactions:
 
 def _summed(data: Interactions) -> Interactions:
     starts = np.flatnonzero(data.pair_starts)
-    clock = None if data.timestamps is None else np.maximum.reduceat(data.timestamps, starts)
-    return replace(
-        data.take(starts),
-        ratings=sums(data.ratings, starts),
-        weights=sums(data.weights, starts),
-        timestamps=clock,
-        types=None,
-        type_names=(),
-    )
+    return replace(data.take(starts), types=None, type_names=(), **totals(data, starts))

@@ -34,7 +34,7 @@ class IdMap:
 
     def __post_init__(self) -> None:
         kind = np.asarray(self.ids).dtype.kind
-        ids = np.asarray(self.ids, dtype=np.int64 if kind in "iu" else object).view()
+        ids = np.array(self.ids, dtype=np.int64 if kind in "iu" else object)  # a copy: the caller's may change
         if ids.ndim != 1 or not np.all(ids[1:] > ids[:-1]):
             raise DataError(
                 "the ids of an IdMap must be one ascending list without repeats; use IdMap.encode for others"
@@ -119,10 +119,11 @@ def _encode_integers(values: Int64Array) -> tuple[IdArray, Int32Array]:
     if high - low > 4 * len(values) + 1024:
         return _encode_by_hash(pa.chunked_array([values]))
     # Ids usually fill most of a small range: a table over the range beats sorting and hashing.
+    offsets = values - low
     present = np.zeros(high - low + 1, dtype=np.bool_)
-    present[values - low] = True
+    present[offsets] = True
     number = np.cumsum(present, dtype=np.int32) - np.int32(1)
-    return np.flatnonzero(present) + low, number[values - low]
+    return np.flatnonzero(present) + low, number[offsets]
 
 
 def _encode_by_hash(values: pa.ChunkedArray) -> tuple[IdArray, Int32Array]:

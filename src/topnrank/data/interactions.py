@@ -139,7 +139,7 @@ class Interactions:
 
     def with_weights(self, weights: Float32Array) -> Self:
         """The same rows with other weights, (n_rows,), which must be finite."""
-        weights = np.asarray(weights, dtype=np.float32)
+        weights = np.array(weights, dtype=np.float32)  # a copy: the caller's may change
         if weights.shape != (len(self),):
             raise DataError(f"weights must have shape ({len(self)},), one for each row, got {weights.shape}")
         if not np.isfinite(weights).all():

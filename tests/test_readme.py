@@ -1,0 +1,54 @@
+"""The README's own words: its Python blocks run, its commands exist, its tables come from the results."""
+
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+
+
+@pytest.fixture
+def folder_with_data(tmp_path, monkeypatch):
+    """A folder with the files the README speaks of, and the ids in it."""
+    rng = np.random.default_rng(0)
+    users, items = [42, 43, *range(100, 130)], [1193, 661, *range(1, 31)]
+    pairs = [(user, item) for user in users for item in items if rng.random() < 0.6 or item in (1193, 661)]
+    lines = [f"{user},{item},{rng.integers(1, 6)}" for user, item in pairs]
+    (tmp_path / "ratings.csv").write_text("\n".join(["userId,movieId,rating", *lines]))
+    kinds = ["view", "cart", "buy", "dislike"]
+    events = [f"{user},{item},{kinds[rng.integers(4)]},{n}" for n, (user, item) in enumerate(pairs)]
+    (tmp_path / "events.csv").write_text("\n".join(["user,item,action,timestamp", *events]))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_python_blocks_run(folder_with_data):
+    blocks = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    assert len(blocks) >= 3
+    scope = {}
+    for block in blocks:
+        exec(block.replace("progress=True", "progress=False"), scope)
+    assert (folder_with_data / "movies.safetensors").exists()
+
+
+def test_the_commands_run(folder_with_data, capsys):
+    from topnrank.cli import main
+
+    commands = re.findall(r"^    topnrank (.*?)(?:\s{2,}#.*)?$", README, flags=re.MULTILINE)
+    assert len(commands) >= 5
+    for command in commands:
+        assert main(shlex.split(command)) == 0, (command, capsys.readouterr().err)
+
+
+def test_the_table_agrees_with_the_results():
+    """Every row of the README's quality table stands in docs/results/quality.md with the same numbers."""
+    results = (ROOT / "docs/results/quality.md").read_text()
+    one, two = results.split("## ml-1m")
+    for name, small, large in re.findall(r"^\| ([^|]+?) \| (\.\d{4}) \| (\.\d{4}) \|$", README, flags=re.MULTILINE):
+        for text, value in ((one, small), (two, large)):
+            row = next(line for line in text.splitlines() if line.startswith(f"| {name} |"))
+            assert row.split("|")[5].strip() == f"0{value}", name
