@@ -82,6 +82,8 @@ def read_file(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], 
         raise ModelFileError(f"{path}: is a folder; give the name of a {kind} file")
     if not file.exists():
         raise ModelFileError(f"{path}: there is no such {kind} file")
+    if not os.access(file, os.R_OK):
+        raise ModelFileError(f"{path}: may not be read; ask for permission or change it with chmod")
     try:
         with safe_open(file, framework="numpy") as content:
             facts = json.loads((content.metadata() or {}).get("topnrank", "null"))

@@ -59,6 +59,12 @@ def test_train_prints_for_people(ratings: Path, tmp_path: Path, run: Run) -> Non
     assert run("train", ratings, "-o", model_file, "--model", "item-mean", "--quiet") == type(shown)(0, "", "")
 
 
+def test_quiet_leaves_the_answer(ratings: Path, model_file: Path, run: Run) -> None:
+    assert "ndcg@10" in run("evaluate", model_file, ratings, "--quiet").out
+    assert run("evaluate", model_file, ratings, "--quiet").err == ""
+    assert "rank" in run("recommend", model_file, "--user", "u1", "--quiet").out
+
+
 def test_nothing_is_dropped_silently(tmp_path: Path, run: Run) -> None:
     file = tmp_path / "a.csv"
     file.write_text(ratings_text() + "u1,i1,3\nloner,i1,4\nloner2,i9,5\nu1,rare,5\n")

@@ -70,9 +70,13 @@ def test_categories_are_read_by_value():
     assert codes.tolist() == [1, 0, 1]
 
 
-def test_ids_cannot_be_written():
+def test_ids_cannot_be_written_nor_change_with_the_callers_array():
+    given = np.array([1, 2])
+    ids = IdMap(given)
     with pytest.raises(ValueError, match="read-only"):
-        IdMap(np.array([1, 2])).ids[0] = 5
+        ids.ids[0] = 5
+    given[0] = 0
+    assert ids.ids.tolist() == [1, 2]
 
 
 @pytest.mark.parametrize("values", [[2, 1], [1, 1], ["b", "a"], [[1, 2]]])

@@ -94,6 +94,18 @@ def test_rows_of_several_types_are_ordered_by_type():
     assert data.to_arrow()["type"].to_pylist() == ["view", "buy", "view"]
 
 
+@pytest.mark.parametrize("users", [[1, 1, 2], [2, 1, 1]])
+def test_data_do_not_change_with_the_callers_arrays(users):
+    ratings, weights = np.array([1, 2, 3], dtype=np.float32), np.array([4, 5, 6], dtype=np.float32)
+    timestamps = np.array([7, 8, 9])
+    data = Interactions.from_arrays(users, [1, 2, 3], ratings=ratings, weights=weights, timestamps=timestamps)
+    weighted = data.with_weights(weights)
+    before = data.fingerprint(), weighted.fingerprint()
+    for array in (ratings, weights, timestamps):
+        array[:] = 0
+    assert (data.fingerprint(), weighted.fingerprint()) == before
+
+
 def test_arrays_are_read_only_and_the_callers_array_stays_writable():
     data = Interactions.from_arrays([1, 2], [3, 4], ratings=[1, 2])
     assert data.indptr.dtype == np.int64

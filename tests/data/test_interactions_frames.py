@@ -9,7 +9,7 @@ import pytest
 
 from topnrank.data.frames import Columns, resolve_columns
 from topnrank.data.interactions import Interactions
-from topnrank.errors import DataError
+from topnrank.errors import DataError, ParameterError
 
 DATA = {
     "userId": ["u2", "u1", "u2"],
@@ -54,12 +54,12 @@ def test_every_frame_gives_the_same(frame):
 
 
 def test_usual_names_are_found_whatever_their_case_and_the_most_telling_wins():
-    found = resolve_columns(["title", "Movie-ID", "User ID", "STARS", "date", "note"])
+    found = resolve_columns(["title", "Movie-ID", "User ID", "STARS", "date", "note"], {})
     assert found == Columns(user="User ID", item="Movie-ID", rating="STARS", timestamp="date")
 
 
 def test_a_given_name_is_not_found_a_second_time():
-    found = resolve_columns(["user", "event", "title"], item="event")
+    found = resolve_columns(["user", "event", "title"], {"item": "event"})
     assert found == Columns(user="user", item="event")
 
 
@@ -77,7 +77,7 @@ def test_a_given_name_is_not_found_a_second_time():
 )
 def test_unclear_columns(names, given, message):
     with pytest.raises(DataError, match=message):
-        resolve_columns(names, **given)
+        resolve_columns(names, given)
 
 
 def test_columns_leave_others_aside():
@@ -86,6 +86,8 @@ def test_columns_leave_others_aside():
     assert data.timestamps is None
     with pytest.raises(DataError, match="no column 'x'"):
         Interactions.from_frame(DATA, columns=Columns(user="userId", item="x"))
+    with pytest.raises(ParameterError, match="but rating is given too; leave one of them out"):
+        Interactions.from_frame(DATA, columns=Columns(user="userId", item="movie_id"), rating="plays")
 
 
 def test_names_can_be_set():

@@ -20,7 +20,7 @@ def random_rows(seed: int = 0) -> Rows:
     return Rows(indptr, np.concatenate(lists).astype(np.int32), gains, residuals)
 
 
-def make_problem(scorer: str, objective=None, *, adagrad: bool = False, rate: float = 0.02) -> Problem:
+def make_problem(scorer: str, objective=None, *, adagrad: bool = False, rate: float = 0.01) -> Problem:
     """A problem whose blocks all step, each with a penalty of its own."""
     names = ("user_factors", "item_factors", "history_factors", "rating_factors", "item_bias")
     decays = {name: 0.01 * (1 + place // 2) for place, name in enumerate(names)}

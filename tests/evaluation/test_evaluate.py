@@ -29,6 +29,14 @@ def test_unknown_users_are_counted():
     assert (result.n_users, result.n_unknown_users, result.user_ids.tolist()) == (1, 2, [1])
 
 
+def test_numbers_that_say_nothing_are_told():
+    all_relevant, some = rows([0, 0], [0, 1]), rows([0, 0], [0, 1], ratings=[5.0, 1.0])
+    assert "all orders have the same ndcg" in evaluate(FixedRanker(SCORES), all_relevant, metrics="ndcg").convention
+    assert "all orders" not in evaluate(FixedRanker(SCORES), some, metrics="ndcg").convention
+    by_catalogue = evaluate(FixedRanker(SCORES), all_relevant, metrics="ndcg", protocol="catalogue")
+    assert "all orders" not in by_catalogue.convention
+
+
 def test_unknown_items_rank_last_when_rated():
     data = rows([0, 0, 0], [3, 8, 9], ratings=[1.0, 5.0, 1.0])
     result = evaluate(FixedRanker([[-4.0, -3.0, -2.0, -1.0]]), data, metrics=["mrr", "hit@1", "hit@2"])

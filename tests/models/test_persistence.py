@@ -173,3 +173,16 @@ def test_a_file_with_one_wrong_byte_in_its_head_loads_or_is_refused_in_one_sente
     path.write_bytes(content)
     with suppress(ModelFileError):
         assert isinstance(load(path), Model)
+
+
+@pytest.mark.parametrize("change", ["lost", "cut"])
+def test_a_file_whose_arrays_do_not_fit_is_refused(tmp_path, change):
+    path = tmp_path / "model.safetensors"
+    TopNRank(factors=2, epochs=1).fit(TRAIN).save(path)
+    facts, arrays = read_file(path, "model")
+    vectors = arrays.pop("model.item_factors")
+    if change == "cut":
+        arrays["model.item_factors"] = vectors[:3]
+    write_file(path, "model", arrays, {name: facts[name] for name in ("model", "parameters", "facts", "versions")})
+    with pytest.raises(ModelFileError, match=r"lacks a part of the model or holds one that does not fit.*item_factors"):
+        load(path)

@@ -12,6 +12,7 @@ from topnrank import (
     ItemMean,
     ParameterError,
     Popularity,
+    Random,
     Threshold,
     TopNRank,
     UnknownIdError,
@@ -277,3 +278,15 @@ def test_many_users_are_served_in_blocks(by_history, monkeypatch):
 def test_centred_feedback_is_the_choice_for_ratings():
     chosen, named = TopNRank(**PARAMETERS).fit(TRAIN), TopNRank(feedback=Centered(), **PARAMETERS).fit(TRAIN)
     assert_array_equal(chosen.item_factors_, named.item_factors_)
+
+
+@pytest.mark.parametrize("n", [0, -1, 2.5, True])
+def test_similar_items_are_asked_for_by_a_whole_number(by_history, n):
+    with pytest.raises(ParameterError, match=r"similar_items: n must be a whole number of at least 1"):
+        by_history.similar_items(by_history.item_ids_[0], n=n)
+
+
+@pytest.mark.parametrize("model", [TopNRank(), Popularity(), Random()], ids=lambda model: model.name)
+def test_a_frame_is_no_interactions(model):
+    with pytest.raises(ParameterError, match=r"fit needs Interactions, got Table; make them with .*from_frame"):
+        model.fit(TRAIN.to_arrow())

@@ -165,6 +165,13 @@ def test_divergence_names_iteration_and_rate_and_keeps_the_last_good_checkpoint(
     assert str(second.value) == message
 
 
+def test_divergence_before_the_first_checkpoint_promises_none(tmp_path):
+    model = BiasedMF(factors=4, learning_rate=1e30, epochs=2, optimizer="sgd")
+    with pytest.raises(DivergenceError, match="diverged in iteration 1") as failure:
+        model.fit(DATA, checkpoint=tmp_path)
+    assert "checkpoint" not in str(failure.value)
+
+
 def test_two_writes_are_some_seconds_apart(tmp_path):
     """Only the first round and the end are written when rounds are quick."""
     with patch("topnrank.training.checkpoint.write_file") as write:

@@ -22,7 +22,7 @@ def describe(data: "Interactions") -> dict[str, Any]:
         "items": data.n_items,
         "density": int(data.pair_starts.sum()) / (data.n_users * data.n_items),
         "rows_per_user": {"min": int(lengths.min()), "median": float(np.median(lengths)), "max": int(lengths.max())},
-        "users_with_one_row": int((lengths == 1).sum()),
+        "users_with_one_row": users_with_one_row(data),
     }
     if data.ratings is not None:
         facts["ratings"] = _distribution(data.ratings)
@@ -35,6 +35,13 @@ def describe(data: "Interactions") -> dict[str, Any]:
         first, last = int(data.timestamps.min()), int(data.timestamps.max())
         facts["timestamps"] = {"first": first, "last": last, "dates": _dates(first, last)}
     return facts
+
+
+def users_with_one_row(data: "Interactions") -> int:
+    """How many users give no order to learn from."""
+    import numpy as np
+
+    return int((np.diff(data.indptr) == 1).sum())
 
 
 def training_facts(model: "Model") -> dict[str, Any]:

@@ -65,12 +65,13 @@ def models(
 
 def _is_model(path: str) -> bool:
     """Whether the file is a model, by its name or, whatever its name, by its first bytes."""
+    from topnrank.data.readers_files import is_safetensors
+
     file = Path(path).expanduser()
     if file.suffix == ".safetensors" or not file.is_file():
         return file.suffix == ".safetensors"
     with file.open("rb") as stream:
-        head = stream.read(9)
-    return head[8:9] == b"{" and b"\0" in head[:8]  # safetensors: the length of a JSON header, then the header
+        return is_safetensors(stream.read(9))
 
 
 def _model_facts(path: str) -> dict[str, Any]:

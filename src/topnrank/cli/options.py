@@ -110,7 +110,10 @@ class Printing:
         bool, typer.Option("--json", help="Print one JSON object on standard output and nothing else there.")
     ] = False
     quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress bar and no notes; errors are still told.")
+        bool,
+        typer.Option(
+            "--quiet", "-q", help="No progress bar, notes or reports of what was done; answers and errors only."
+        ),
     ] = False
 
     def output(self) -> Output:

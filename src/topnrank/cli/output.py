@@ -30,10 +30,15 @@ class Output:
         return plain if plain.is_terminal else Console(markup=False, emoji=False, highlight=False, width=PIPE_WIDTH)
 
     def show(self, *parts: "RenderableType") -> None:
-        """Prints for people; nothing with --json or --quiet."""
-        if not (self.as_json or self.quiet):
+        """Prints the answer for people; nothing with --json."""
+        if not self.as_json:
             for part in parts:
                 self._console.print(part, soft_wrap=isinstance(part, str))
+
+    def report(self, *parts: "RenderableType") -> None:
+        """Prints what was done, where the answer is a file; nothing with --json or --quiet."""
+        if not self.quiet:
+            self.show(*parts)
 
     def note(self, text: str) -> None:
         """Something the user should know: on standard error, and among the notes of the JSON object."""

@@ -226,5 +226,5 @@ def _deliver(table: "pa.Table", wishes: Wishes, output: Output) -> None:
 
 
 def _told(rows: int, path: str, output: Output) -> None:
-    output.show(f"{rows:,} rows written to {path}")
+    output.report(f"{rows:,} rows written to {path}")
     output.result({"file": path, "rows": rows})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from topnrank.cli.facts import describe, training_facts
+from topnrank.cli.facts import describe, training_facts, users_with_one_row
 from topnrank.cli.files import require_writable, table_format, write_table
 from topnrank.cli.options import Printing, Reading, share, with_options
 from topnrank.cli.output import Output, facts_table
@@ -220,7 +220,7 @@ def fit(model: "Model", rows: "Interactions", arguments: dict[str, Any], output:
     started = time.perf_counter()
     model.fit(rows, **(arguments | {"progress": not output.quiet} if in_rounds else arguments))
     seconds = time.perf_counter() - started
-    if in_rounds and (single := describe(rows)["users_with_one_row"]):
+    if in_rounds and (single := users_with_one_row(rows)):
         output.note(f"users with one row only, from whom no order was learnt: {single}")
     return seconds
 
@@ -242,5 +242,5 @@ def _report(
         facts["holdout"] = {"file": task.test_path(), "rows": len(test), "share": task.holdout}
         people["holdout"] = facts["holdout"]
         next_steps += f"\nevaluate:  topnrank evaluate {task.output} {task.test_path()}"
-    output.show(facts_table(people), "", next_steps)
+    output.report(facts_table(people), "", next_steps)
     output.result(facts)

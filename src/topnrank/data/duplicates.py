@@ -16,6 +16,9 @@ from topnrank.errors import DataError
 DUPLICATE_RULES = ("error", "last", "sum", "max")
 """What may happen to rows of the same user and item (and type)."""
 
+_CODES = ("user_codes", "item_codes")
+_VALUES = ("ratings", "types", "weights", "timestamps")
+
 
 @dataclass(frozen=True, eq=False)
 class Rows:
@@ -33,14 +36,13 @@ class Rows:
 
     def reorder(self, positions: Int64Array) -> Self:
         """The rows at `positions`, in that order."""
-        return self._each(lambda values: values[positions])
+        return self._each((*_CODES, *_VALUES), lambda values: values[positions])
 
     def detached(self) -> Self:
-        """The rows in memory of their own: a column may still be a view of an array that the caller can change."""
-        return self._each(np.copy)
+        """The rows in memory of their own: values may still be views of arrays that the caller can change."""
+        return self._each(_VALUES, np.copy)
 
-    def _each(self, change: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
-        columns = ("user_codes", "item_codes", "ratings", "types", "weights", "timestamps")
+    def _each(self, columns: tuple[str, ...], change: Callable[[NDArray[Any]], Any]) -> Self:
         present = {name: getattr(self, name) for name in columns if getattr(self, name) is not None}
         return replace(self, **{name: change(values) for name, values in present.items()})
 

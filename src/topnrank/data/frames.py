@@ -46,23 +46,12 @@ class Columns:
         return [name for name in astuple(self) if name is not None]
 
 
-def resolve_columns(
-    names: Sequence[str],
-    *,
-    source: str = "frame",
-    user: str | None = None,
-    item: str | None = None,
-    rating: str | None = None,
-    type: str | None = None,
-    weight: str | None = None,
-    timestamp: str | None = None,
-) -> Columns:
-    """The columns to use among `names`: those given, which must be there, and the others by their usual names."""
-    given = {"user": user, "item": item, "rating": rating, "type": type, "weight": weight, "timestamp": timestamp}
+def resolve_columns(names: Sequence[str], given: Mapping[str, str | None], *, source: str = "frame") -> Columns:
+    """The columns to use among `names`: those `given` by role, which must be there, the others by their usual names."""
     chosen = {role: name for role, name in given.items() if name is not None}
     for role, name in chosen.items():
         _require_column(names, name, role=role, source=source)
-    for role in [role for role in given if role not in chosen]:
+    for role in [role for role in USUAL_NAMES if role not in chosen]:
         free = [name for name in names if name not in chosen.values()]
         if (found := _usual(free, role)) is not None:
             chosen[role] = found

@@ -232,17 +232,12 @@ class Interactions:
         Columns that are not named are found by their usual names; `columns` names all there are to use, and then
         nothing is guessed. See `from_table` for `duplicates`.
         """
+        given = {"user": user, "item": item, "rating": rating, "type": type, "weight": weight, "timestamp": timestamp}
         table = as_table(frame)
         if columns is None:
-            columns = resolve_columns(
-                table.column_names,
-                user=user,
-                item=item,
-                rating=rating,
-                type=type,
-                weight=weight,
-                timestamp=timestamp,
-            )
+            columns = resolve_columns(table.column_names, given)
+        elif named := [role for role, name in given.items() if name is not None]:
+            raise ParameterError(f"columns names all columns, but {named[0]} is given too; leave one of them out")
         return cls.from_table(table, columns, duplicates=duplicates)
 
     @classmethod
@@ -296,8 +291,8 @@ class Interactions:
         items, item_numbers = _ids_of_axis(item_ids, matrix.shape[1], "item_ids")
         if len(coo.data) == 0:
             raise DataError("matrix: no entries; at least one interaction is needed")
-        column = {f"{values}s": numbers(entries)}
-        rows = Rows(users, items, user_numbers[coo.row], item_numbers[coo.col], **column)  # type: ignore[arg-type]
+        column: dict[str, Any] = {f"{values}s": numbers(entries)}
+        rows = Rows(users, items, user_numbers[coo.row], item_numbers[coo.col], **column)
         return cls._of_rows(rows, "sum", entries.locate)
 
     @classmethod

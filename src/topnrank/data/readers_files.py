@@ -213,10 +213,15 @@ def _check_text(path: Path, head: bytes) -> None:
     for magic, kind in _FOREIGN_MAGIC.items():
         if head.startswith(magic):
             raise DataError(f"{path}: is {kind}, which is not read; save the data as UTF-8 CSV or as Parquet")
-    if head[8:9] == b"{" and b"\0" in head[:8]:
+    if is_safetensors(head):
         raise DataError(f"{path}: is a model file (safetensors), not interactions; open it with topnrank.load")
     if b"\0" in head:
         raise DataError(f"{path}: is a binary file of an unknown kind; save the data as UTF-8 CSV or as Parquet")
+
+
+def is_safetensors(head: bytes) -> bool:
+    """Whether a file that begins with `head` is a model file: the length of a JSON header, then the header."""
+    return head[8:9] == b"{" and b"\0" in head[:8]
 
 
 def first_line(problem: BaseException) -> str:

@@ -24,7 +24,7 @@ class Request:
     def resolve(self, names: Sequence[str], source: str) -> Columns:
         """The columns of `source` to use among its `names`."""
         given = {role: _name_at(names, asked, role, source) for role, asked in self.roles.items()}
-        return resolve_columns(names, source=source, **given)
+        return resolve_columns(names, given, source=source)
 
     def has_positions(self, names: Sequence[str]) -> bool:
         """Whether some column is given by its position among `names`."""

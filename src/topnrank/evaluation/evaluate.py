@@ -129,4 +129,6 @@ def _convention(
     if matched.n_unknown_items:
         fate = "rank last" if protocol == "rated" else "count as not found"
         second += f"; {matched.n_unknown_items} test items unknown to the model {fate}"
+    if protocol == "rated" and matched.labels.relevant.all():
+        second += "; every ranked item is relevant, so all orders have the same ndcg, map, mrr, precision and recall"
     return f"{first}. {second}."

@@ -100,8 +100,8 @@ def rank_catalogue(model: Ranker, labels: Labels, metrics: Sequence[Metric], *, 
     n_seen = len(labels.items) - n_rows
     if n_rows == 0:
         raise DataError(
-            "every test row is also a training row of the model, so none is left to find; evaluate on held-out rows, "
-            "or with exclude_seen=False"
+            "every test row is also a training row of the model, so none is left to find; evaluate on held-out "
+            "rows, or in Python with exclude_seen=False"
         )
     return Ranking(replace(parts[0], **joined), coverage, n_seen)
 

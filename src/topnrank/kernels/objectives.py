@@ -80,12 +80,15 @@ def _weighted_dcg(step, settings, f, a, G_user, G_item):
         value += loss
         active += R[r] < settings.n
     ranks_backward(step, g, c, e, X)
-    mass, gains = 0.0, 0.0
+    mass, own_mass, gains = 0.0, 0.0, 0.0
     for r in range(m):
         D[r] = -c[r] * D[r]
         X[r] += D[r]
         mass += abs(X[r])
+        own_mass += abs(D[r])
         gains += abs(a[r])
+    if not settings.exact:
+        mass = max(mass, own_mass)
     scale = 1.0
     if settings.budget > 0.0 and mass > FAINT * gains:
         scale = settings.budget * min(float(m), settings.n) / mass

@@ -14,6 +14,7 @@ from topnrank.data.ids import IdMap
 from topnrank.data.interactions import Interactions
 from topnrank.errors import NotFittedError, ParameterError, UnknownIdError
 from topnrank.kernels.serving import top_items
+from topnrank.models.checks import check_n
 
 
 @dataclass(frozen=True)
@@ -181,6 +182,7 @@ class Model(ABC):
         vectors = self.fitted.arrays.get("item_factors")
         if vectors is None:
             raise ParameterError(f"similar_items: {type(self).__name__} has no item vectors; use a factor model")
+        n = check_n("similar_items", n)
         number = self.item_numbers([item])[0]
         norms = np.maximum(np.linalg.norm(vectors, axis=1), np.finfo(np.float32).tiny)
         cosine = ((vectors @ vectors[number]) / (norms * norms[number])).astype(np.float32)

@@ -10,7 +10,7 @@ from topnrank._typing import Float32Array, Float64Array, FloatArray, IntArray
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError
 from topnrank.models.base import Fitted, Model
-from topnrank.models.checks import check_count, check_number
+from topnrank.models.checks import check_count, check_interactions, check_number
 from topnrank.rng import mix, stream
 
 
@@ -24,6 +24,7 @@ class ItemScoreModel(Model):
     def fit(self, data: Interactions) -> Self:
         """Counts or averages once over the rows."""
         self.check()
+        check_interactions(data)
         pairs = data.take(data.pair_starts)
         scores = {"item_bias": self.item_scores(data).astype(np.float32)}
         self._fitted = Fitted.of(pairs, dict(scores), fingerprint=data.fingerprint())
@@ -107,6 +108,7 @@ class Random(Model):
     def fit(self, data: Interactions) -> Self:
         """Learns the ids only."""
         self.check()
+        check_interactions(data)
         self._fitted = Fitted.of(data.take(data.pair_starts), {}, fingerprint=data.fingerprint())
         return self
 

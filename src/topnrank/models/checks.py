@@ -4,6 +4,7 @@ import math
 from numbers import Integral, Real
 from typing import Any
 
+from topnrank.data.interactions import Interactions
 from topnrank.errors import ParameterError
 
 
@@ -14,6 +15,22 @@ def _fail(owner: object, name: str, rule: str, value: Any) -> ParameterError:
 def _is_number(value: Any) -> bool:
     """A finite number; True and False are none."""
     return not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
+
+
+def check_interactions(data: object) -> None:
+    """What a model is to learn from are Interactions, not a frame."""
+    if not isinstance(data, Interactions):
+        raise ParameterError(
+            f"fit needs Interactions, got {type(data).__name__}; make them with topnrank.read(path) or "
+            "Interactions.from_frame(frame)"
+        )
+
+
+def check_n(method: str, n: Any) -> int:
+    """The length of a list that `method` is asked for."""
+    if not _is_number(n) or not isinstance(n, Integral) or n < 1:
+        raise ParameterError(f"{method}: n must be a whole number of at least 1, got {n!r}")
+    return int(n)
 
 
 def check_count(owner: object, *names: str, least: int = 1) -> None:

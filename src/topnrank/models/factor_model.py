@@ -17,7 +17,7 @@ from topnrank.errors import DivergenceError, ParameterError, one_of
 from topnrank.kernels.history import HistoryState, history_vectors
 from topnrank.kernels.serving import pair_scores
 from topnrank.models.base import Fitted, Model
-from topnrank.models.checks import check_batch, check_count, check_flag, check_number
+from topnrank.models.checks import check_batch, check_count, check_flag, check_interactions, check_number
 from topnrank.models.prepare import Prepared, prepare
 from topnrank.models.run import Run, ValidationOptions
 from topnrank.objectives import Objective
@@ -117,6 +117,7 @@ class FactorModel(Model):
         callbacks : further watchers (`topnrank.training.Callback`).
         """
         self.check()
+        check_interactions(data)
         options = ValidationOptions.of(data, validation, metric, patience)
         prepared = prepare(options.train, self.feedback, self.users)
         run = Run(self, prepared, options, checkpoint=checkpoint, extra=callbacks)
@@ -124,7 +125,7 @@ class FactorModel(Model):
             try:
                 outcome = run.go(stack if progress else None)
             except DivergenceError as error:
-                kept = f"; the last good checkpoint is in {checkpoint}" if checkpoint is not None else ""
+                kept = f"; the last good checkpoint is in {checkpoint}" if run.has_checkpoint() else ""
                 raise DivergenceError(
                     f"{type(self).__name__}: {error}, with learning_rate={self.learning_rate}{kept}; "
                     "try a smaller learning_rate"

@@ -51,12 +51,25 @@ def load(path: str | os.PathLike[str]) -> Model:
         model = kind(**{name: decode(value) for name, value in facts["parameters"].items()})
         users, items = IdMap(unpack_ids("user_ids", arrays)), IdMap(unpack_ids("item_ids", arrays))
         learnt = without_prefix("model.", arrays)
-        model._fitted = Fitted(users, items, arrays["seen.indptr"], arrays["seen.indices"], learnt, facts["facts"])
+        fitted = Fitted(users, items, arrays["seen.indptr"], arrays["seen.indices"], learnt, facts["facts"])
+        _check_sizes(fitted)
+        model._fitted = fitted
+        model.score_block(np.empty(0, np.int64))  # for nobody: fails now if an array is missing
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ModelFileError(
             f"{path}: lacks a part of the model or holds one that does not fit ({error}); make the file again"
         ) from error
     return model
+
+
+def _check_sizes(fitted: Fitted) -> None:
+    """One row for each user or item: kernels read by number and do not look where an array ends."""
+    rows = {name: len(fitted.users) if name.startswith("user") else len(fitted.items) for name in fitted.arrays}
+    for name, wanted in rows.items():
+        if len(fitted.arrays[name]) != wanted:
+            raise ValueError(f"{name} has {len(fitted.arrays[name])} rows, not {wanted}")
+    if len(fitted.indptr) != len(fitted.users) + 1 or fitted.indptr[-1] != len(fitted.indices):
+        raise ValueError("the seen items are not those of the users")
 
 
 def encode(value: Any) -> Any:

@@ -15,6 +15,7 @@ from topnrank._typing import BoolArray, Float32Array, FloatArray, IdArray, Int64
 from topnrank.data.ids import as_array
 from topnrank.errors import ParameterError, one_of
 from topnrank.models.base import Model, ranked_table
+from topnrank.models.checks import check_n
 from topnrank.storage import write_atomically
 
 BLOCK_BYTES = 64 * 2**20
@@ -44,8 +45,7 @@ class Request:
         unknown: str = "error",
     ) -> "Request":
         """Checks the options of `Model.recommend`."""
-        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-            raise ParameterError(f"recommend: n must be a whole number of at least 1, got {n!r}")
+        n = check_n("recommend", n)
         banned = np.zeros(len(model.item_map), np.bool_)
         if items is not None:
             banned[:] = True
@@ -54,7 +54,7 @@ class Request:
             banned[model.item_numbers(exclude)] = True
         if banned.all():
             raise ParameterError("recommend: no item is left after `items` and `exclude`; allow at least one")
-        return cls(int(n), bool(exclude_seen), one_of("unknown", unknown, UNKNOWN), banned)
+        return cls(n, bool(exclude_seen), one_of("unknown", unknown, UNKNOWN), banned)
 
 
 def recommend_table(model: Model, users: Any, request: Request) -> pa.Table:
@@ -133,7 +133,7 @@ def _parse_history(model: Model, history: Any) -> tuple[Int64Array, FloatArray |
     """Item numbers and ratings (None when only items are given) of a history."""
     entries = list(history.items()) if isinstance(history, Mapping) else list(history)
     if not entries:
-        raise ParameterError("recommend: the history is empty; give at least one item, or use unknown='popular'")
+        raise ParameterError("recommend: the history is empty; give at least one item")
     pairs = [entry if isinstance(entry, tuple | list) else (entry, None) for entry in entries]
     if any(len(pair) != 2 for pair in pairs):
         raise ParameterError("recommend: a history holds items, or pairs (item, rating), or is a dict {item: rating}")

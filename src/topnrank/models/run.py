@@ -90,6 +90,10 @@ class Run:
                 self.checkpoint.write(engine, done, finished=True)
         return self._outcome(engine, done)
 
+    def has_checkpoint(self) -> bool:
+        """Whether there is a state to go on from: training may end before the first one is written."""
+        return self.checkpoint is not None and self.checkpoint.path.exists()
+
     def _callbacks(self, rounds: int, done: int, bar: ExitStack | None) -> list[Callback]:
         """In this order: who measures, who records, who shows, who saves."""
         callbacks: list[Callback] = [self.stopping] if self.stopping is not None else []

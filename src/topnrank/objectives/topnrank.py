@@ -16,8 +16,8 @@ natural; y = 1 for every observed item, so that a weight of -1 acts (with y = 0 
 Departs from it, each switched off by `TopNRank.paper`:
 
 * `discount=p`: D'(R) = -1 / ((R+2) ln^p(R+2)); p = 2 is DCG, p = 0 is -ln(R+2), smaller p is less top-heavy.
-* `budget`: the list-wise gradient of a user is scaled to total mass budget * min(m, N), so that long lists do not put
-  all force on a few items; the scale is held constant when differentiating.
+* `budget`: the list-wise gradient of a user is scaled to total mass budget * min(m, N) (the larger of G_user and G_item),
+  so that long lists do not put all force on a few items; the scale is held constant when differentiating.
 * `anchor`: adds anchor/2 * sum_i (f_i - mean f - (a_i - mean a))^2, which ties scores to the gains.
 """
 
@@ -60,19 +60,21 @@ class WeightedDCG:
         R, D = smooth_ranks(self.step, scores, ones)
         value, c = self._gain_and_slope(R, gains)
         own = -c * D
-        full = own + rank_pull(self.step, scores, ones, c)
-        scale = self._scale(full, gains)
+        user = own + rank_pull(self.step, scores, ones, c)
+        item = user if self.exact else own
+        scale = self._scale(user, item, gains)
         squared = Squared().evaluate(scores, gains)
         return ListGradient(
             value=value + self.anchor * squared.value,
-            user=scale * full + self.anchor * squared.user,
-            item=scale * (full if self.exact else own) + self.anchor * squared.item,
+            user=scale * user + self.anchor * squared.user,
+            item=scale * item + self.anchor * squared.item,
             active=int((self.n > R).sum()),
         )
 
     def frozen_scale(self, scores: Float64Array, gains: Float64Array) -> float:
         """The budget's scale at `scores`; the gradient is that of scale * L_u + anchor term with this number constant."""
-        return self._scale(replace(self, exact=True, budget=0.0, anchor=0.0).evaluate(scores, gains).user, gains)
+        plain = replace(self, budget=0.0, anchor=0.0).evaluate(scores, gains)
+        return self._scale(plain.user, plain.item, gains)
 
     def _gain_and_slope(self, R: Float64Array, gains: Float64Array) -> tuple[float, Float64Array]:
         """L_u and c = dL_u/dR."""
@@ -85,8 +87,9 @@ class WeightedDCG:
         H, H_slope = self.step.h(self.n - R), self.step.dh(self.n - R)
         return -float(gains @ (H * D)), gains * (H_slope * D + H * minus_D_slope)
 
-    def _scale(self, full: Float64Array, gains: Float64Array) -> float:
-        mass = float(np.abs(full).sum())
+    def _scale(self, user: Float64Array, item: Float64Array, gains: Float64Array) -> float:
+        """The larger of the two masses counts: where G_user cancels, the paper's item gradient need not."""
+        mass = max(float(np.abs(user).sum()), float(np.abs(item).sum()))
         if self.budget == 0.0 or mass <= FAINT * float(np.abs(gains).sum()):
             return 1.0
-        return self.budget * min(full.size, self.n) / mass
+        return self.budget * min(user.size, self.n) / mass
