@@ -77,7 +77,8 @@ def evaluate(
     if measuring.per_user is not None:
         table_format(measuring.per_user)
         require_writable(measuring.per_user)
-    model, test = tnr.load(model_file), reading.read(data, output)
+    model = tnr.load(model_file)
+    test = model.weigh(reading.read(data, output))
     result = tnr.evaluate(
         model,
         test,

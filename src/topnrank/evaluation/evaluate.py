@@ -8,7 +8,7 @@ import numpy as np
 from topnrank._typing import Float64Array
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError, ParameterError, one_of
-from topnrank.evaluation.labels import Matched, Ranker, match
+from topnrank.evaluation.labels import RELEVANT, Matched, Ranker, match
 from topnrank.evaluation.metrics import GRADED, NOTES, Metric, parse_metrics
 from topnrank.evaluation.protocols import PROTOCOLS, Ranking, rank_catalogue, rank_rated
 from topnrank.evaluation.result import Evaluation
@@ -27,7 +27,7 @@ def evaluate(
     *,
     protocol: Literal["rated", "catalogue"] = "rated",
     metrics: str | Sequence[str] = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "ndcg@20"),
-    relevant: float | None = 4.0,
+    relevant: float | None = RELEVANT,
     exclude_seen: bool = True,
     num_threads: int = 0,
 ) -> Evaluation:

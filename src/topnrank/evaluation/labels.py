@@ -10,6 +10,9 @@ from topnrank.data.ids import IdMap
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError, ParameterError
 
+RELEVANT = 4.0
+"""The lowest rating of a relevant row, unless said otherwise (the paper)."""
+
 
 class Ranker(Protocol):
     """What evaluation needs of a fitted model; users and items are numbered by the model's own maps."""
@@ -100,7 +103,7 @@ def match(model: Ranker, test: Interactions, *, relevant: float | None, graded: 
 
     Several rows of one user and item (feedback types) become one: relevant if any is, with the highest grade.
     """
-    flags, rule = _relevance(test, relevant)
+    flags, rule = relevance(test, relevant)
     gain, stop = _grades(test, flags) if graded else (np.zeros(len(test)), np.zeros(len(test)))
     has_rows = np.diff(test.indptr) > 0
     users = np.where(has_rows, model.user_map.index(test.users.ids), -1)
@@ -119,12 +122,17 @@ def match(model: Ranker, test: Interactions, *, relevant: float | None, graded: 
     return Matched(labels, test.users.ids[known], rule, n_unknown_users, int((items < 0).sum()))
 
 
-def _relevance(test: Interactions, threshold: float | None) -> tuple[Float64Array, str]:
+def relevance(test: Interactions, threshold: float | None) -> tuple[Float64Array, str]:
     """1.0 for relevant rows, and the rule in words."""
     if len(test) == 0:
         raise DataError("the test data have no rows; split the data so that some are held out")
     if threshold is not None and not np.isfinite(threshold):
         raise ParameterError(f"relevant must be a finite rating or None, got {threshold}")
+    if test.types is not None and test.ratings is None and test.weights is None and threshold is not None:
+        raise DataError(
+            "the test rows have feedback types but no weights, so that all of them, dislikes too, would count as relevant; "
+            "give model.weigh(test), which weighs them as in training, or relevant=None if all are meant"
+        )
     values, flags, rule = None, np.ones(len(test), dtype=np.bool_), "every test row"
     if test.ratings is not None and threshold is not None:
         values, flags, rule = test.ratings, test.ratings >= threshold, f"rating >= {threshold:g}"

@@ -10,6 +10,7 @@ import numpy as np
 
 from topnrank.kernels._jit import kernel, parallel_kernel, prange
 from topnrank.kernels.ranks import ranks_backward, ranks_forward, step_slope, step_value
+from topnrank.kernels.sorting import descending_order
 
 FAINT = 1e-8
 """As in objectives/topnrank.py: fainter gradients are rounding and are not blown up to the budget."""
@@ -67,7 +68,7 @@ def _squared(f, a, weight, G_user, G_item):
 def _weighted_dcg(step, settings, f, a, G_user, G_item):
     """One list: sort, ranks, slopes, gradients; returns the loss and the number of items with R < N."""
     m = f.size
-    order = np.argsort(-f)
+    order = descending_order(f)
     work = np.empty((7, m))
     g, e, R, D, c, X, ones = work[0], work[1], work[2], work[3], work[4], work[5], work[6]
     ones[:] = 1.0

@@ -132,6 +132,10 @@ class Model(ABC):
         """See `seen_indptr`."""
         return self.fitted.indices
 
+    def weigh(self, data: Interactions) -> Interactions:
+        """Other rows, weighed as the training rows were; what has no feedback types stays as it is."""
+        return data
+
     # -- use ----------------------------------------------------------------------------------------------------------
 
     def score(self, users: Any, items: Any) -> Float32Array:

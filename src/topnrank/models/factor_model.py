@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from topnrank._typing import Float32Array, FloatArray, IntArray
-from topnrank.data.feedback import Feedback
+from topnrank.data.feedback import Feedback, feedback_from, feedback_from_dict
 from topnrank.data.interactions import Interactions
 from topnrank.engines import ENGINES, Problem, State, make_engine
 from topnrank.errors import DivergenceError, ParameterError, one_of
@@ -134,6 +134,13 @@ class FactorModel(Model):
             prepared.data, self._learnt(outcome.parameters, prepared), **prepared.facts, **outcome.facts
         )
         return self
+
+    def weigh(self, data: Interactions) -> Interactions:
+        """Other rows, weighed as the training rows were; what has no feedback types stays as it is."""
+        if data.types is None or data.ratings is not None:
+            return data
+        known = self.fitted.facts.get("feedback")
+        return (feedback_from(self.feedback, data) if known is None else feedback_from_dict(known))(data)
 
     # -- the parts of a run -------------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from topnrank.data.feedback import Feedback, feedback_from
+from topnrank.data.feedback import ConversionRate, EventWeights, Feedback, feedback_from
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError
 from topnrank.scorers import RatingResiduals, Rows
@@ -26,7 +26,10 @@ def prepare(data: Interactions, feedback: Feedback | str | None, users: str, *, 
     """Lists for training; `strict` refuses data that cannot teach an order."""
     if len(data) == 0:
         raise DataError("there are no rows to train on; check the filter or the split")
-    weighted = feedback_from(feedback, data)(data)
+    policy = feedback_from(feedback, data)
+    if isinstance(policy, ConversionRate):
+        policy = policy.event_weights(data)  # the rates of the training rows, to weigh others by the same
+    weighted = policy(data)
     weights = weighted.weights
     assert weights is not None
     if strict:
@@ -39,6 +42,8 @@ def prepare(data: Interactions, feedback: Feedback | str | None, users: str, *, 
         e = residuals.of(weighted.indptr, weighted.indices, values)
     rows = Rows(weighted.indptr, weighted.indices, weights, e)
     facts: dict[str, Any] = {"fingerprint": data.fingerprint(), "value": value}
+    if isinstance(policy, EventWeights):
+        facts["feedback"] = policy.to_dict()
     if residuals is not None:
         facts["residual_mean"] = residuals.mean
     return Prepared(weighted, rows, residuals, facts)

@@ -7,10 +7,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from topnrank._typing import FloatArray
 from topnrank.data.interactions import Interactions
 from topnrank.engines import Engine, make_engine
 from topnrank.errors import DataError, ParameterError
 from topnrank.evaluation import evaluate, split_per_user
+from topnrank.evaluation.labels import RELEVANT, relevance
 from topnrank.evaluation.metrics import parse_metrics
 from topnrank.models.base import Fitted
 from topnrank.models.persistence import encode
@@ -72,6 +74,7 @@ class Run:
         self.recorder = Recorder()
         self.stopping: EarlyStopping | None = None
         if options.held_out is not None:
+            self.held_out = self._judged(options.held_out)
             self.stopping = EarlyStopping(self._measure, options.metric, options.patience)
         persistent = {"recorder": self.recorder} | ({"stopping": self.stopping} if self.stopping else {})
         self.checkpoint = Checkpoint(checkpoint, self._identity(), persistent) if checkpoint is not None else None
@@ -108,19 +111,32 @@ class Run:
 
     def _measure(self, engine: Engine) -> float:
         """The validation metric of the parameters as they are now."""
-        assert self.options.held_out is not None
         learnt = self.model._learnt(engine.state.parameters, self.prepared)
-        snapshot = type(self.model)(**self.model.get_params())
-        snapshot._fitted = Fitted.of(self.prepared.data, learnt, **self.prepared.facts)
-        result = evaluate(
-            snapshot, self.options.held_out, metrics=[self.options.metric], num_threads=self.model.num_threads
-        )
+        snapshot = self._snapshot(learnt)
+        result = evaluate(snapshot, self.held_out, metrics=[self.options.metric], num_threads=self.model.num_threads)
         value = result[self.options.metric]
         if math.isnan(value):
             raise DataError(
                 f"validation: {self.options.metric} is not defined for any user of the held-out rows; choose another metric"
             )
         return value
+
+    def _snapshot(self, learnt: dict[str, FloatArray]) -> "FactorModel":
+        """The model with these arrays, as if it were fitted."""
+        snapshot = type(self.model)(**self.model.get_params())
+        snapshot._fitted = Fitted.of(self.prepared.data, learnt, **self.prepared.facts)
+        return snapshot
+
+    def _judged(self, held_out: Interactions) -> Interactions:
+        """The held-out rows with weights where they have types; refused when no order of them could be wrong."""
+        weighed = self._snapshot({}).weigh(held_out)
+        flags, rule = relevance(weighed, RELEVANT)
+        if flags.all():
+            raise DataError(
+                f"validation: all {len(weighed)} held-out rows are relevant (by {rule}), so every order of them is right and "
+                "nothing can be measured; train without validation, or give disliked rows a weight below 0"
+            )
+        return weighed
 
     def _outcome(self, engine: Engine, done: int) -> Outcome:
         facts: dict[str, Any] = {"history": self.recorder.records, "rounds": done, "best_round": done}
