@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from topnrank._typing import IdArray, Int32Array, Int64Array
 from topnrank.data.column import Column, integers, is_text, rows_of, to_numpy, whole_numbers
-from topnrank.errors import DataError
+from topnrank.errors import DataError, ParameterError
 
 MAX_IDS = 2**31 - 1
 """Codes are int32."""
@@ -21,6 +21,8 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 def as_array(values: Any) -> IdArray:
     """One id or many as an array; text as objects, because NumPy's own text type drops trailing NUL characters."""
     array = np.atleast_1d(np.asarray(values))
+    if array.ndim > 1:
+        raise ParameterError(f"ids must be one id or a flat list of ids, got an array of shape {array.shape}")
     return np.atleast_1d(np.asarray(values, dtype=object)) if array.dtype.kind == "U" else array
 
 

@@ -1,6 +1,7 @@
 """`evaluate`: how well a model ranks held-out rows."""
 
 from collections.abc import Sequence
+from numbers import Integral, Real
 from typing import Literal
 
 import numpy as np
@@ -55,8 +56,7 @@ def evaluate(
         0 for all; the results do not depend on it.
     """
     one_of("protocol", protocol, PROTOCOLS)
-    if num_threads < 0:
-        raise ParameterError(f"num_threads must be 0 (all) or more, got {num_threads}")
+    _check_arguments(test, relevant, num_threads)
     wanted = parse_metrics(metrics)
     matched = match(model, test, relevant=relevant, graded=any(metric.kind in GRADED for metric in wanted))
     with threads(num_threads):
@@ -66,6 +66,18 @@ def evaluate(
             ranking = rank_catalogue(model, matched.labels, wanted, exclude_seen=exclude_seen)
     candidates = "catalogue with seen items" if protocol == "catalogue" and not exclude_seen else protocol
     return _summary(matched, ranking, wanted, protocol=protocol, candidates=_CANDIDATES[candidates])
+
+
+def _check_arguments(test: object, relevant: object, num_threads: object) -> None:
+    if not isinstance(test, Interactions):
+        raise ParameterError(
+            f"evaluate needs Interactions, got {type(test).__name__}; make them with topnrank.read(path) or "
+            "Interactions.from_frame(frame)"
+        )
+    if not (relevant is None or isinstance(relevant, Real)):
+        raise ParameterError(f"relevant must be a rating or None, got {relevant!r}")
+    if not isinstance(num_threads, Integral) or num_threads < 0:
+        raise ParameterError(f"num_threads must be 0 (all) or more, got {num_threads!r}")
 
 
 def _summary(

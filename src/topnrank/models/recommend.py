@@ -1,7 +1,7 @@
 """Recommending: candidates, exclusions, unknown users, in blocks of bounded memory."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -131,6 +131,10 @@ def _scores(model: Model, numbers: Int64Array, request: Request) -> Float32Array
 
 def _parse_history(model: Model, history: Any) -> tuple[Int64Array, FloatArray | None]:
     """Item numbers and ratings (None when only items are given) of a history."""
+    if isinstance(history, str) or not isinstance(history, Iterable):
+        raise ParameterError(
+            f"recommend: a history is a list of items or (item, rating) pairs, or a dict, got {history!r}"
+        )
     entries = list(history.items()) if isinstance(history, Mapping) else list(history)
     if not entries:
         raise ParameterError("recommend: the history is empty; give at least one item")

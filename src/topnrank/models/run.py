@@ -133,7 +133,7 @@ class Run:
         flags, rule = relevance(weighed, RELEVANT)
         if flags.all():
             raise DataError(
-                f"validation: all {len(weighed)} held-out rows are relevant (by {rule}), so every order of them is right and "
+                f"validation: all {len(weighed)} held-out rows are relevant (by {rule}), every order of them is right and "
                 "nothing can be measured; train without validation, or give disliked rows a weight below 0"
             )
         return weighed
