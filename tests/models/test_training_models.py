@@ -19,7 +19,7 @@ from topnrank import (
     evaluate,
 )
 from topnrank.objectives import Laplace
-from topnrank.testing import small_split
+from topnrank.testing import small_data, small_split
 
 TRAIN, TEST = small_split()
 PARAMETERS = {"factors": 6, "epochs": 4, "seed": 1}
@@ -101,7 +101,7 @@ def test_validation_keeps_the_best_round():
 
 def test_validation_by_share_holds_rows_out_of_the_data():
     model = TopNRank(**PARAMETERS).fit(TRAIN, validation=0.5, metric="recall@5")
-    assert 0 < model.seen_indices.size < len(TRAIN)
+    assert model.history_[0]["objective"] != TopNRank(**PARAMETERS).fit(TRAIN).history_[0]["objective"]
     assert "recall@5" in model.history_[0]
 
 
@@ -121,9 +121,9 @@ def test_bad_options_of_fit_are_one_clear_sentence(options, sentence):
 
 
 def test_a_metric_that_no_user_defines_is_refused():
-    liked = TEST.take(TEST.ratings >= 4)  # without a disliked item there is no AUC
+    one_kind = TEST.take((TEST.ratings >= 4) == (TEST.user_index % 2 == 0))  # all liked or all disliked: no AUC
     with pytest.raises(DataError, match="auc is not defined for any user of the held-out rows"):
-        TopNRank(**PARAMETERS).fit(TRAIN, validation=liked, metric="auc")
+        TopNRank(**PARAMETERS).fit(TRAIN, validation=one_kind, metric="auc")
 
 
 def test_a_callback_of_ones_own_may_stop():
@@ -290,3 +290,17 @@ def test_similar_items_are_asked_for_by_a_whole_number(by_history, n):
 def test_a_frame_is_no_interactions(model):
     with pytest.raises(ParameterError, match=r"fit needs Interactions, got Table; make them with .*from_frame"):
         model.fit(TRAIN.to_arrow())
+
+
+@pytest.mark.parametrize("users", ["history", "factors"])
+def test_rows_held_out_as_a_share_are_seen_afterwards(users):
+    data = small_data()
+    model = TopNRank(users=users, factors=4, epochs=2).fit(data, validation=0.5)
+    lists = model.recommend(n=5).to_pydict()
+    rated = set(zip(data.users.ids[data.user_index].tolist(), data.items.ids[data.indices].tolist(), strict=True))
+    assert not rated & set(zip(lists["user"], lists["item"], strict=True))
+    if users == "history":  # the history is the whole one
+        mine = data.take(data.user_index == 0)
+        history = dict(zip(data.items.ids[mine.indices].tolist(), mine.ratings.tolist(), strict=True))
+        new, known = model.recommend(history=history, n=5), model.recommend([model.user_ids_[0]], n=5)
+        assert new["item"].to_pylist() == known["item"].to_pylist()

@@ -110,7 +110,8 @@ class FactorModel(Model):
         ----------
         validation : held-out rows, or the share of each user's rows to hold out of `data`. The metric is measured after
             each round (ranking the held-out rows) and the best round is kept; training stops after `patience` rounds
-            without a better one.
+            without a better one. Rows held out as a share teach nothing, but they count as seen and belong to the
+            users' histories afterwards.
         checkpoint : a folder. A run that was killed resumes from it when the same call is made again, and ends with the
             same bits as an uninterrupted one; a finished one is not trained again.
         progress : show a progress bar on the terminal.
@@ -130,9 +131,10 @@ class FactorModel(Model):
                     f"{type(self).__name__}: {error}, with learning_rate={self.learning_rate}{kept}; "
                     "try a smaller learning_rate"
                 ) from None
-        self._fitted = Fitted.of(
-            prepared.data, self._learnt(outcome.parameters, prepared), **prepared.facts, **outcome.facts
-        )
+        if options.train is not data:  # rows held out by us are the user's all the same: seen, and part of the history
+            prepared = prepare(data, self.feedback, self.users, strict=False, residuals=prepared.residuals)
+        learnt = self._learnt(outcome.parameters, prepared)
+        self._fitted = Fitted.of(prepared.data, learnt, **prepared.facts, **outcome.facts)
         return self
 
     def weigh(self, data: Interactions) -> Interactions:

@@ -22,8 +22,15 @@ class Prepared:
     facts: dict[str, Any]
 
 
-def prepare(data: Interactions, feedback: Feedback | str | None, users: str, *, strict: bool = True) -> Prepared:
-    """Lists for training; `strict` refuses data that cannot teach an order."""
+def prepare(
+    data: Interactions,
+    feedback: Feedback | str | None,
+    users: str,
+    *,
+    strict: bool = True,
+    residuals: RatingResiduals | None = None,
+) -> Prepared:
+    """Lists for training; `strict` refuses data that cannot teach an order, `residuals` of earlier rows are used again."""
     if len(data) == 0:
         raise DataError("there are no rows to train on; check the filter or the split")
     policy = feedback_from(feedback, data)
@@ -34,11 +41,11 @@ def prepare(data: Interactions, feedback: Feedback | str | None, users: str, *, 
     assert weights is not None
     if strict:
         _check_teaches(weighted)
-    residuals, e = None, np.empty(0, np.float32)
+    e = np.empty(0, np.float32)
     value = "ratings" if weighted.ratings is not None else "weights"
     values = weighted.ratings if weighted.ratings is not None else weights
     if users == "history":
-        residuals = RatingResiduals.fit(weighted.indptr, weighted.indices, values, weighted.n_items)
+        residuals = residuals or RatingResiduals.fit(weighted.indptr, weighted.indices, values, weighted.n_items)
         e = residuals.of(weighted.indptr, weighted.indices, values)
     rows = Rows(weighted.indptr, weighted.indices, weights, e)
     facts: dict[str, Any] = {"fingerprint": data.fingerprint(), "value": value}
