@@ -18,6 +18,7 @@ model = ItemMean().fit(data)
         (lambda: model.recommend(history=5), "a history is a list of items"),
         (lambda: model.recommend(history="abc"), "a history is a list of items"),
         (lambda: model.recommend([[1, 2]]), "flat list of ids"),
+        (lambda: model.recommend([1], exclude_sen=True), "did you mean 'exclude_seen'"),
         (lambda: model.fit({"user": [1]}), "needs Interactions, got dict"),
     ],
 )

@@ -4,7 +4,7 @@ import dataclasses
 import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypedDict, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +36,15 @@ class Fitted:
         """The fitted state of a model trained on `data`, whose (user, item) pairs are unique."""
         facts = {"rows": len(data), **facts}
         return cls(data.users, data.items, data.indptr, data.indices, arrays, facts)
+
+
+class RecommendOptions(TypedDict, total=False):
+    """Options of `Model.recommend` and `Model.recommend_to`, explained there."""
+
+    exclude_seen: bool
+    items: Any
+    exclude: Any
+    unknown: str
 
 
 class Model(ABC):
@@ -147,7 +156,9 @@ class Model(ABC):
             )
         return self.score_pairs(*np.broadcast_arrays(user_numbers, item_numbers))
 
-    def recommend(self, users: Any = None, *, n: int = 10, history: Any = None, **options: Any) -> pa.Table:
+    def recommend(
+        self, users: Any = None, *, n: int = 10, history: Any = None, **options: Unpack[RecommendOptions]
+    ) -> pa.Table:
         """The n best items for some users (ids), for all users (None), or for a `history` of a user never seen.
 
         Parameters
@@ -168,18 +179,20 @@ class Model(ABC):
         """
         from topnrank.models.recommend import Request, recommend_history, recommend_table
 
-        request = Request.of(self, n=n, **options)
+        request = Request.of(self, n, options)
         if history is not None:
             if users is not None:
                 raise ParameterError("recommend: give users or a history, not both")
             return recommend_history(self, history, request)
         return recommend_table(self, users, request)
 
-    def recommend_to(self, path: str | os.PathLike[str], users: Any = None, *, n: int = 10, **options: Any) -> int:
+    def recommend_to(
+        self, path: str | os.PathLike[str], users: Any = None, *, n: int = 10, **options: Unpack[RecommendOptions]
+    ) -> int:
         """As `recommend`, streamed to a Parquet file in bounded memory; returns the number of rows written."""
         from topnrank.models.recommend import Request, recommend_parquet
 
-        return recommend_parquet(self, path, users, Request.of(self, n=n, **options))
+        return recommend_parquet(self, path, users, Request.of(self, n, options))
 
     def similar_items(self, item: Any, *, n: int = 10) -> pa.Table:
         """The n items whose vectors point most nearly the same way (cosine): a table item, score, rank."""

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from topnrank._typing import BoolArray, Float32Array, FloatArray, IdArray, Int64Array
 from topnrank.data.ids import as_array
 from topnrank.errors import ParameterError, one_of
-from topnrank.models.base import Model, ranked_table
+from topnrank.models.base import Model, RecommendOptions, ranked_table
 from topnrank.models.checks import check_n
 from topnrank.storage import write_atomically
 
@@ -34,18 +34,12 @@ class Request:
     """(n_items,) items nobody gets"""
 
     @classmethod
-    def of(
-        cls,
-        model: Model,
-        *,
-        n: int,
-        exclude_seen: bool = True,
-        items: Any = None,
-        exclude: Any = None,
-        unknown: str = "error",
-    ) -> "Request":
+    def of(cls, model: Model, n: int, options: RecommendOptions) -> "Request":
         """Checks the options of `Model.recommend`."""
         n = check_n("recommend", n)
+        for name in options:
+            one_of("recommend: an option", name, tuple(RecommendOptions.__annotations__))
+        items, exclude = options.get("items"), options.get("exclude")
         banned = np.zeros(len(model.item_map), np.bool_)
         if items is not None:
             banned[:] = True
@@ -54,7 +48,8 @@ class Request:
             banned[model.item_numbers(exclude)] = True
         if banned.all():
             raise ParameterError("recommend: no item is left after `items` and `exclude`; allow at least one")
-        return cls(n, bool(exclude_seen), one_of("unknown", unknown, UNKNOWN), banned)
+        unknown = one_of("unknown", options.get("unknown", "error"), UNKNOWN)
+        return cls(n, bool(options.get("exclude_seen", True)), unknown, banned)
 
 
 def recommend_table(model: Model, users: Any, request: Request) -> pa.Table:
