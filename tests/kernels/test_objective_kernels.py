@@ -112,3 +112,11 @@ def test_squared():
     G, report = np.full((2, scores.size), np.nan), np.full((4, 2), np.nan)
     squared_lists(batch, scores, G, report)
     assert_lists_equal(Squared(), lists, G, report, 1e-12)
+
+
+def test_the_kernel_and_its_reference_call_the_same_gradient_faint():
+    """Kernels import nothing of ours, so the number stands in both files."""
+    from topnrank.kernels import objectives as kernels
+    from topnrank.objectives import topnrank as reference
+
+    assert kernels.FAINT == reference.FAINT
