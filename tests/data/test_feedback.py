@@ -15,10 +15,9 @@ from topnrank.data.feedback import (
     Threshold,
     Unary,
     WeightColumn,
-    feedback_from,
-    feedback_from_dict,
 )
 from topnrank.data.interactions import Interactions
+from topnrank.data.policies import feedback_from, feedback_from_dict
 from topnrank.errors import DataError, ParameterError
 
 RATED = Interactions.from_arrays([1, 1, 1, 2], [1, 2, 3, 1], ratings=[5, 4, 3, 2])

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from topnrank.engines import Problem, State
+from topnrank.engines import Moment, Problem, State
 from topnrank.objectives import WeightedDCG
 from topnrank.rng import stream
 from topnrank.scorers import Factors, History, Rows, Rule
@@ -20,13 +20,21 @@ def random_rows(seed: int = 0) -> Rows:
     return Rows(indptr, np.concatenate(lists).astype(np.int32), gains, residuals)
 
 
-def make_problem(scorer: str, objective=None, *, adagrad: bool = False, rate: float = 0.01) -> Problem:
+LISTS = ("whole", "liked", "sampled")
+"""What lists hold: all rows of the user; only those with a gain above 0; those, and four unobserved items."""
+
+
+def make_problem(
+    scorer: str, objective=None, *, adagrad: bool = False, rate: float = 0.01, lists: str = "whole"
+) -> Problem:
     """A problem whose blocks all step, each with a penalty of its own."""
     names = ("user_factors", "item_factors", "history_factors", "rating_factors", "item_bias")
     decays = {name: 0.01 * (1 + place // 2) for place, name in enumerate(names)}
     decays["rating_factors"] = decays["history_factors"]
     rules = {name: Rule(adagrad, rate, decays[name]) for name in names}
-    return Problem(SCORERS[scorer], objective or WeightedDCG(n=5), random_rows(), rules)
+    rows = random_rows() if lists == "whole" else random_rows()._replace(listed=random_rows().gains > 0)
+    negatives = 4 if lists == "sampled" else 0
+    return Problem(SCORERS[scorer], objective or WeightedDCG(n=5), rows, rules, negatives, seed=3)
 
 
 def start(problem: Problem, seed: int = 1) -> State:
@@ -38,4 +46,5 @@ def start(problem: Problem, seed: int = 1) -> State:
 
 def visit_all(engine, visits: int = 6) -> list:
     """Batches of five random users, so that users meet in the items of a batch."""
-    return [engine.visit(stream(t, "test batch").permutation(N_USERS)[:5]) for t in range(visits)]
+    batches = (stream(t, "test batch").permutation(N_USERS)[:5] for t in range(visits))
+    return [engine.visit(users, Moment(t, t / visits)) for t, users in enumerate(batches)]

@@ -1,11 +1,13 @@
 """The CPU engine equals the reference engine, for everything the two can be asked."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from problems import SCORERS, make_problem, start, visit_all
+from problems import LISTS, N_USERS, SCORERS, make_problem, start, visit_all
 
-from topnrank.engines import make_engine
+from topnrank.engines import Moment, make_engine
 from topnrank.engines.cpu import CpuEngine
 from topnrank.engines.reference import ReferenceEngine
 from topnrank.errors import ParameterError
@@ -49,6 +51,31 @@ def test_weighted_dcg(scorer, adagrad, variant, exact, step):
 
 @every_scorer
 @every_optimiser
+@pytest.mark.parametrize("lists", LISTS)
+def test_lists_of_liked_and_of_sampled_items(scorer, adagrad, lists):
+    assert_engines_agree(make_problem(scorer, WeightedDCG(Laplace(), exact=True), adagrad=adagrad, lists=lists))
+
+
+@every_scorer
+@pytest.mark.parametrize("lists", LISTS)
+def test_simultaneous_steps(scorer, lists):
+    problem = make_problem(scorer, WeightedDCG(Laplace(), exact=True), rate=0.05, lists=lists)
+    assert_engines_agree(replace(problem, simultaneous=True))
+
+
+def test_draws_follow_seed_and_iteration():
+    problem = make_problem("factors", WeightedDCG(Laplace(), exact=True), lists="sampled")
+    users, states = np.arange(N_USERS), []
+    for seed, iteration in ((3, 0), (3, 0), (3, 1), (4, 0)):
+        engine = CpuEngine(replace(problem, seed=seed), start(problem))
+        engine.visit(users, Moment(iteration))
+        states.append(engine.state.parameters["item_factors"].tobytes())
+    assert states[0] == states[1]
+    assert len(set(states)) == 3
+
+
+@every_scorer
+@every_optimiser
 def test_squared(scorer, adagrad):
     assert_engines_agree(make_problem(scorer, Squared(), adagrad=adagrad))
 
@@ -77,7 +104,7 @@ def test_a_step_of_ones_own_equals_its_builtin_twin(scorer):
 @every_scorer
 def test_an_objective_of_ones_own_runs_through_its_numpy_code(scorer):
     class Half:
-        def evaluate(self, scores, gains):
+        def evaluate(self, scores, gains, occasion):
             whole = Squared().evaluate(scores, gains)
             return whole._replace(value=whole.value / 2, user=whole.user / 2, item=whole.item / 2)
 

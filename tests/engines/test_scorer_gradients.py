@@ -5,8 +5,9 @@ import pytest
 from numpy.testing import assert_allclose
 from problems import N_ITEMS, N_USERS, make_problem, start
 
-from topnrank.engines.reference import ReferenceEngine
+from topnrank.engines.reference import ReferenceEngine, visited
 from topnrank.objectives import Laplace, Ramp, ReLU, Sigmoid, WeightedDCG
+from topnrank.objectives.base import PLAIN, evaluate_list
 from topnrank.scorers import Factors, RatingResiduals
 from topnrank.testing.gradients import central_differences
 
@@ -23,27 +24,31 @@ def float64(blocks):
     return {name: block.astype(np.float64) for name, block in blocks.items()}
 
 
+def visits(problem):
+    """Every user's rows as a visit sees them."""
+    return [visited(problem.rows, user, problem, N_ITEMS, key=user) for user in range(N_USERS)]
+
+
+def evaluate(problem, parameters, one):
+    return evaluate_list(problem.objective, problem.scorer.scores(parameters, one), one.gains[one.first :], PLAIN)
+
+
 def total_loss(problem, parameters):
     """sum_u L_u(scores(theta))."""
-    rows, gains = problem.rows, problem.rows.gains.astype(np.float64)
-    lists = (
-        problem.objective.evaluate(problem.scorer.scores(parameters, rows, u), gains[rows.of(u)])
-        for u in range(N_USERS)
-    )
-    return sum(g.value for g in lists)
+    return sum(evaluate(problem, parameters, one).value for one in visits(problem))
 
 
 def gradients(problem, parameters):
     """The scorer's gradients of all blocks, summed over the users."""
-    rows, scorer = problem.rows, problem.scorer
+    scorer = problem.scorer
     sums = {name: np.zeros_like(block) for name, block in parameters.items()}
-    for u in range(N_USERS):
-        scores = scorer.scores(parameters, rows, u)
-        g = problem.objective.evaluate(scores, rows.gains[rows.of(u)].astype(np.float64))
+    for one in visits(problem):
+        g = evaluate(problem, parameters, one)
         if scorer.user_block is not None:
-            sums[scorer.user_block][u] += scorer.user_gradient(parameters, rows, u, g.user)
-        for name, part in scorer.item_gradients(parameters, rows, u, g.user, g.item).items():
-            np.add.at(sums[name], rows.items[rows.of(u)], part)
+            sums[scorer.user_block][one.user] += scorer.user_gradient(parameters, one, g.user)
+        for name, part in scorer.item_gradients(parameters, one, g.user, g.item).items():
+            items = one.items[: one.own] if name in scorer.history_blocks else one.items[one.first :]
+            np.add.at(sums[name], items, part)
     return sums
 
 
@@ -57,6 +62,16 @@ def test_the_exact_gradient_of_every_block(scorer, name, step):
     problem = make_problem(scorer, WeightedDCG(step, n=4, exact=True, anchor=0.2))
     parameters = float64(start(problem).parameters)
     numeric = numeric_gradient(problem, parameters, name)
+    assert_allclose(gradients(problem, parameters)[name], numeric, atol=1e-5 * np.abs(numeric).max())
+
+
+@pytest.mark.parametrize("lists", ["liked", "sampled"])
+@pytest.mark.parametrize(("scorer", "name"), [(scorer, name) for scorer, names in BLOCKS.items() for name in names])
+def test_the_exact_gradient_with_rows_aside_and_sampled_items(scorer, name, lists):
+    problem = make_problem(scorer, WeightedDCG(Laplace(), exact=True, anchor=0.2), lists=lists)
+    parameters = float64(start(problem).parameters)
+    numeric = numeric_gradient(problem, parameters, name)
+    assert np.abs(numeric).max() > 1e-3
     assert_allclose(gradients(problem, parameters)[name], numeric, atol=1e-5 * np.abs(numeric).max())
 
 
@@ -75,10 +90,10 @@ def test_a_step_of_the_engine_follows_the_gradient_and_the_penalty_of_each_visit
     engine = ReferenceEngine(problem, start(problem))
     before = {name: block.copy() for name, block in engine.state.parameters.items()}
     engine.visit(np.arange(N_USERS))
-    visits = np.bincount(problem.rows.items, minlength=N_ITEMS)
+    touched = np.bincount(problem.rows.items, minlength=N_ITEMS)
     for name, gradient in gradients(problem, before).items():
         rule = problem.rules[name]
-        times = visits.reshape(-1, *[1] * (gradient.ndim - 1))
+        times = touched.reshape(-1, *[1] * (gradient.ndim - 1))
         expected = before[name] - rule.rate * (gradient + rule.decay * times * before[name])
         assert_allclose(engine.state.parameters[name], expected, rtol=1e-10, atol=1e-12)
 
@@ -93,18 +108,19 @@ def test_items_see_the_users_after_their_step():
     parameters["user_factors"] -= rule.rate * slope
     engine.visit(np.arange(N_USERS))
     assert_allclose(engine.state.parameters["user_factors"], parameters["user_factors"], rtol=1e-12)
-    rule, visits = problem.rules["item_bias"], np.bincount(problem.rows.items, minlength=N_ITEMS)
-    slope = gradients(problem, parameters)["item_bias"] + rule.decay * visits * parameters["item_bias"]
+    rule, touched = problem.rules["item_bias"], np.bincount(problem.rows.items, minlength=N_ITEMS)
+    slope = gradients(problem, parameters)["item_bias"] + rule.decay * touched * parameters["item_bias"]
     assert_allclose(engine.state.parameters["item_bias"], parameters["item_bias"] - rule.rate * slope, rtol=1e-12)
 
 
 def test_leave_one_out_an_items_own_rating_does_not_move_its_score():
     problem = make_problem("history")
     parameters, rows = float64(start(problem).parameters), problem.rows
-    scores = problem.scorer.scores(parameters, rows, 0)
-    changed = rows.residuals.copy()
-    changed[rows.of(0).start] += 5.0
-    moved = problem.scorer.scores(parameters, rows._replace(residuals=changed), 0) - scores
+    one = visited(rows, 0, problem, N_ITEMS, key=0)
+    changed = one.residuals.copy()
+    changed[0] += 5.0
+    scores = (problem.scorer.scores(parameters, visit) for visit in (one, one._replace(residuals=changed)))
+    moved = -np.subtract(*scores)
     assert moved[0] == pytest.approx(0.0, abs=1e-12)
     assert np.all(np.abs(moved[1:]) > 1e-6)
 

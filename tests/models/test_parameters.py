@@ -3,7 +3,7 @@
 import pytest
 
 from topnrank import BiasedMF, ItemMean, ParameterError, Random, Threshold, TopNRank
-from topnrank.objectives import ReLU, Sigmoid, WeightedDCG
+from topnrank.objectives import Ramp, ReLU, Sigmoid, TruncatedAUC, TruncatedMAP, TruncatedMRR, WeightedDCG
 from topnrank.testing import small_split
 from topnrank.training import AdaGrad
 
@@ -36,7 +36,7 @@ BAD = [
     ({"epochs": None}, "give epochs or iterations"),
     ({"iterations": 5}, "give epochs or iterations"),
     ({"epochs": None, "iterations": -5}, "TopNRank.iterations must be a whole number of at least 1, got -5"),
-    ({"optimizer": "adam"}, "optimizer must be one of 'adagrad', 'sgd', got 'adam'"),
+    ({"optimizer": "adam"}, "optimizer must be one of 'adagrad', 'sgd', 'adaptive', got 'adam'"),
     ({"optimizer": AdaGrad(-1.0)}, "AdaGrad.initial must be a finite number above 0, got -1.0"),
     ({"init": "paper"}, "init='paper' goes with users='factors'"),
     ({"init": "large", "users": "factors"}, "init must be one of 'paper', got 'large'"),
@@ -44,6 +44,10 @@ BAD = [
     ({"smoothing": "tanh"}, "smoothing must be one of 'relu', 'sigmoid', 'laplace', 'ramp', got 'tanh'"),
     ({"smoothing": 7}, "smoothing must be one of .* or an object with methods"),
     ({"steepness": 0}, "TopNRank.steepness must be a finite number above 0, got 0"),
+    ({"metric": "ndcg"}, "metric must be one of 'dcg', 'mrr', 'map', 'auc', got 'ndcg'; did you mean 'dcg'"),
+    ({"metric": None}, "metric must be one of 'dcg', 'mrr', 'map', 'auc', got None"),
+    ({"anneal": -0.1}, "TopNRank.anneal must be a finite number of at least 0, got -0.1"),
+    ({"anneal": 1.5}, "TopNRank.anneal must be a number from 0 to 1, got 1.5"),
     ({"gradient": "full"}, "gradient must be one of 'paper', 'exact', got 'full'"),
     ({"discount": "ndcg"}, "did you mean 'dcg'"),
     ({"discount": 11}, "TopNRank.discount must be 'dcg', 'log' or a power from -10 to 10, got 11"),
@@ -99,8 +103,10 @@ def test_the_papers_four_variants_have_its_settings(smoothing, truncate):
         "users": "factors",
         "factors": 10,
         "n": 20,
+        "metric": "dcg",
         "smoothing": smoothing,
         "truncate": truncate,
+        "anneal": 0.0,
         "gradient": "paper",
         "discount": "dcg",
         "budget": None,
@@ -127,3 +133,26 @@ def test_the_papers_settings_can_be_changed():
 @pytest.mark.parametrize(("discount", "power"), [("dcg", 2.0), ("log", 0.0), (-0.5, -0.5), (3, 3.0)])
 def test_discounts_by_name_or_power(discount, power):
     assert TopNRank(discount=discount).objective().discount == power
+
+
+@pytest.mark.parametrize(("metric", "kind"), [("mrr", TruncatedMRR), ("map", TruncatedMAP), ("auc", TruncatedAUC)])
+def test_the_other_metrics_take_the_shared_settings(metric, kind):
+    model = TopNRank(metric=metric, n=7, smoothing="ramp", truncate=True, anneal=0.5, budget=0.3, anchor=0.2)
+    assert model.objective() == kind(Ramp(), n=7, truncate=True, anneal=0.5, budget=0.3, anchor=0.2)
+
+
+def test_the_other_metrics_ignore_gradient_and_discount():
+    model = TopNRank(metric="map", gradient="paper", discount="log", truncate=True)
+    assert model.objective() == TopNRank(metric="map", gradient="exact", truncate=True).objective()
+
+
+def test_dcg_anneals_too():
+    assert TopNRank(truncate=True, anneal=0.25).objective().anneal == 0.25
+
+
+def test_trial_settings_are_ones_the_model_takes():
+    from topnrank.models.search import draw_settings
+
+    for trial in range(20):
+        settings = draw_settings(TopNRank.own_space, 0, trial)
+        assert TopNRank(**settings).get_params().items() >= settings.items()

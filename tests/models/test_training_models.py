@@ -33,7 +33,9 @@ def interactions(ratings=None, weights=None, users=(1, 1, 2, 2), items=(1, 2, 1,
 
 
 def test_unary_data_are_refused():
-    with pytest.raises(DataError, match=r"within every user all weights are equal .*use Popularity"):
+    with pytest.raises(
+        DataError, match=r"within every user all weights are equal .*learns from likes alone .*Popularity"
+    ):
         TopNRank().fit(interactions())
 
 

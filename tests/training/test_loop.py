@@ -18,9 +18,11 @@ class FakeEngine:
     def __init__(self, moved=1.0, bad_at=0, bad=None):
         self.state = State({"x": np.zeros(1)}, {"x": np.zeros(1)})
         self.visited, self.moved, self.bad_at, self.bad = [], moved, bad_at, bad or {"value": np.nan}
+        self.moments = []
 
-    def visit(self, users):
+    def visit(self, users, moment):
         self.visited.append(users.tolist())
+        self.moments.append(moment)
         self.state.parameters["x"] += 1
         visit = Visit(value=-2.0 * users.size, active=3 * users.size, lists=users.size, moved=self.moved)
         return visit._replace(**self.bad) if len(self.visited) == self.bad_at else visit
@@ -28,6 +30,16 @@ class FakeEngine:
 
 def make_schedule(**length):
     return Schedule(np.array([2, 3, 5, 7, 11, 13, 17]), batch=3, seed=4, **length)
+
+
+@pytest.mark.parametrize("length", [{"epochs": 4}, {"iterations": 12}])
+def test_visits_know_their_iteration_and_how_far_training_is(length):
+    engine, resumed = FakeEngine(), FakeEngine()
+    train(engine, make_schedule(**length))
+    assert [moment.iteration for moment in engine.moments] == list(range(12))
+    assert [moment.progress for moment in engine.moments] == pytest.approx(np.arange(12) / 11)
+    train(resumed, make_schedule(**length), done=3)
+    assert resumed.moments == engine.moments[-len(resumed.moments) :]
 
 
 @given(n=st.integers(1, 40), batch=st.integers(1, 45), seed=st.integers(0, 5), round_=st.integers(0, 3))

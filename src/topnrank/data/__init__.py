@@ -11,6 +11,7 @@ from topnrank.data.feedback import (
     Unary,
     WeightColumn,
 )
+from topnrank.data.grades import Grades, Relevance
 from topnrank.data.ids import IdMap
 from topnrank.data.interactions import Interactions
 from topnrank.data.readers import read
@@ -21,11 +22,13 @@ __all__ = [
     "ConversionRate",
     "EventWeights",
     "Feedback",
+    "Grades",
     "IdMap",
     "Interactions",
     "ItemCount",
     "Planted",
     "Recipe",
+    "Relevance",
     "Threshold",
     "Unary",
     "WeightColumn",

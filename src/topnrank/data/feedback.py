@@ -12,7 +12,7 @@ combined by a rule that each policy states:
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from math import isfinite
-from typing import Any, Protocol, TypeVar, final, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeVar, final, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,19 +44,21 @@ class Feedback(Protocol):
 class Threshold:
     """+1 for ratings of at least `at`, -1 below (the paper); of several types the latest, else the largest rating."""
 
+    kind: ClassVar[str] = "threshold"
+
     at: float = 4.0
 
     def __post_init__(self) -> None:
-        _require_finite("Threshold.at", self.at)
+        require_finite("Threshold.at", self.at)
 
     def __call__(self, data: Interactions) -> Interactions:
         """`data` with weights +1 and -1."""
-        data, ratings = _rated_pairs(data, "Threshold")
+        data, ratings = rated_pairs(data, "Threshold")
         return data.with_weights(np.where(ratings >= self.at, np.float32(1), np.float32(-1)))
 
     def to_dict(self) -> dict[str, Any]:
         """See `Feedback`."""
-        return _described(self)
+        return described(self)
 
 
 @final
@@ -64,22 +66,26 @@ class Threshold:
 class Centered:
     """The rating minus the mean rating of the user; of several types the latest, else the largest rating."""
 
+    kind: ClassVar[str] = "centered"
+
     def __call__(self, data: Interactions) -> Interactions:
         """`data` with weights that sum to zero for each user."""
-        data, ratings = _rated_pairs(data, "Centered")
+        data, ratings = rated_pairs(data, "Centered")
         counts = np.maximum(np.diff(data.indptr), 1)
         means = np.bincount(data.user_index, weights=ratings, minlength=data.n_users) / counts
         return data.with_weights((ratings - means[data.user_index]).astype(np.float32))
 
     def to_dict(self) -> dict[str, Any]:
         """See `Feedback`."""
-        return _described(self)
+        return described(self)
 
 
 @final
 @dataclass(frozen=True)
 class EventWeights:
     """A weight for each type, such as {"buy": 1, "view": 0.1, "dislike": -1}; several types of a pair by `combine`."""
+
+    kind: ClassVar[str] = "events"
 
     weights: Mapping[str, float]
     combine: str = "max"
@@ -89,7 +95,7 @@ class EventWeights:
         if not isinstance(self.weights, Mapping) or not self.weights:
             raise ParameterError(f"EventWeights.weights must map types to numbers, got {self.weights!r}")
         for name, weight in self.weights.items():
-            _require_finite(f"EventWeights.weights[{name!r}]", weight)
+            require_finite(f"EventWeights.weights[{name!r}]", weight)
         # a copy, since the policy must not change with the caller's mapping
         object.__setattr__(self, "weights", {name: float(weight) for name, weight in self.weights.items()})
 
@@ -107,7 +113,7 @@ class EventWeights:
 
     def to_dict(self) -> dict[str, Any]:
         """See `Feedback`."""
-        return _described(self)
+        return described(self)
 
 
 @final
@@ -117,6 +123,8 @@ class ConversionRate:
 
     Several types of a pair are combined by `combine`.
     """
+
+    kind: ClassVar[str] = "conversion"
 
     target: str = "buy"
     combine: str = "max"
@@ -147,13 +155,15 @@ class ConversionRate:
 
     def to_dict(self) -> dict[str, Any]:
         """See `Feedback`."""
-        return _described(self)
+        return described(self)
 
 
 @final
 @dataclass(frozen=True)
 class WeightColumn:
     """The weights given with the data; several types of a pair by `combine`."""
+
+    kind: ClassVar[str] = "weights"
 
     combine: str = "max"
 
@@ -167,7 +177,7 @@ class WeightColumn:
 
     def to_dict(self) -> dict[str, Any]:
         """See `Feedback`."""
-        return _described(self)
+        return described(self)
 
 
 @final
@@ -175,13 +185,15 @@ class WeightColumn:
 class Unary:
     """Weight 1 for every pair; of several types the latest, else the last by name."""
 
+    kind: ClassVar[str] = "unary"
+
     def __call__(self, data: Interactions) -> Interactions:
         """`data` with weights of 1."""
         return _combined(data.with_weights(np.ones(len(data), dtype=np.float32)), "max")
 
     def to_dict(self) -> dict[str, Any]:
         """See `Feedback`."""
-        return _described(self)
+        return described(self)
 
 
 @final
@@ -189,11 +201,13 @@ class Unary:
 class ItemCount:
     """The weights of `base` times |I_u| ** `power`, the number of the user's items (suggested in the paper)."""
 
+    kind: ClassVar[str] = "item-count"
+
     base: Feedback = field(default_factory=Threshold)
     power: float = 1.0
 
     def __post_init__(self) -> None:
-        _require_finite("ItemCount.power", self.power)
+        require_finite("ItemCount.power", self.power)
 
     def __call__(self, data: Interactions) -> Interactions:
         """`data` with the weights of `base`, scaled for each user."""
@@ -206,61 +220,13 @@ class ItemCount:
 
     def to_dict(self) -> dict[str, Any]:
         """See `Feedback`."""
-        return _described(self)
+        return described(self)
 
 
-_KINDS: Mapping[str, type[Any]] = {
-    "threshold": Threshold,
-    "centered": Centered,
-    "weights": WeightColumn,
-    "unary": Unary,
-    "item-count": ItemCount,
-    "conversion": ConversionRate,
-    "events": EventWeights,
-}
-
-
-def feedback_from(value: str | Feedback | None, data: Interactions) -> Feedback:
-    """The policy `value`, by name with its defaults, or for None the natural one of the columns of `data`."""
-    if value is None:
-        return _natural(data)
-    if isinstance(value, Feedback):
-        return value
-    names = tuple(name for name in _KINDS if name != "events")  # events have no default weights
-    policy: Feedback = _KINDS[one_of("feedback", value, names)]()
-    return policy
-
-
-def feedback_from_dict(described: Mapping[str, Any]) -> Feedback:
-    """The policy that `to_dict` described."""
-    kind = _KINDS[one_of("feedback kind", described.get("kind"), tuple(_KINDS))]
-    arguments = {name: value for name, value in described.items() if name != "kind"}
-    if isinstance(base := arguments.get("base"), Mapping):
-        arguments["base"] = feedback_from_dict(base)
-    known = {one.name for one in fields(kind)}
-    if unknown := sorted(arguments.keys() - known):
-        raise ParameterError(f"feedback {described['kind']!r} has no setting {unknown[0]!r}; remove it")
-    policy: Feedback = kind(**arguments)
-    return policy
-
-
-def _natural(data: Interactions) -> Feedback:
-    if data.ratings is not None:
-        return Centered()
-    if data.weights is not None:
-        return WeightColumn()
-    if data.types is not None:
-        names = ", ".join(f"{name!r}: ..." for name in data.type_names)
-        raise DataError(
-            f"the data has feedback types and no weights; say what they mean with EventWeights({{{names}}})"
-        )
-    return Unary()
-
-
-def _described(policy: Feedback) -> dict[str, Any]:
-    kind = next(name for name, known in _KINDS.items() if isinstance(policy, known))
-    settings = {one.name: getattr(policy, one.name) for one in fields(_KINDS[kind])}
-    return {"kind": kind} | {name: _json_value(value) for name, value in settings.items()}
+def described(policy: Any) -> dict[str, Any]:
+    """The kind and the settings of a policy, as JSON values."""
+    settings = {one.name: getattr(policy, one.name) for one in fields(policy)}
+    return {"kind": policy.kind} | {name: _json_value(value) for name, value in settings.items()}
 
 
 def _json_value(value: Any) -> Any:
@@ -275,12 +241,13 @@ def _needed(column: _Present | None, policy: str, what: str) -> _Present:
     return column
 
 
-def _require_finite(name: str, value: object) -> None:
+def require_finite(name: str, value: object) -> None:
+    """ParameterError unless `value` is a finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not isfinite(value):
         raise ParameterError(f"{name} must be a finite number, got {value!r}")
 
 
-def _rated_pairs(data: Interactions, policy: str) -> tuple[Interactions, Float64Array]:
+def rated_pairs(data: Interactions, policy: str) -> tuple[Interactions, Float64Array]:
     """One row for each pair, the latest or else the one of the largest rating; and its ratings."""
     ratings = _needed(data.ratings, policy, "ratings")
     if data.types is not None:

@@ -2,6 +2,7 @@
 
 import importlib.util
 
+from topnrank.engines.adaptive import AdaptiveEngine
 from topnrank.engines.base import Engine, Problem, State
 from topnrank.engines.reference import ReferenceEngine
 from topnrank.errors import one_of
@@ -14,5 +15,7 @@ def make_engine(name: str, problem: Problem, state: State, num_threads: int = 0)
     if one_of("engine", name, ENGINES) == "cpu" and importlib.util.find_spec("numba") is not None:
         from topnrank.engines.cpu import CpuEngine
 
-        return CpuEngine(problem, state, num_threads)
-    return ReferenceEngine(problem, state)
+        engine: Engine = CpuEngine(problem, state, num_threads)
+    else:
+        engine = ReferenceEngine(problem, state)
+    return AdaptiveEngine(engine) if problem.adaptive else engine

@@ -5,9 +5,11 @@ from typing import Any, final
 import numpy as np
 
 from topnrank._typing import FloatArray, Int64Array
-from topnrank.engines.base import Problem, State, Visit
+from topnrank.engines.base import LAST, Moment, Problem, State, Visit
 from topnrank.objectives import ListGradient
-from topnrank.scorers import Parameters, Rule
+from topnrank.objectives.base import Occasion, evaluate_list
+from topnrank.rng import SAMPLING, draws_below, visit_keys
+from topnrank.scorers import Parameters, Rows, Rule, Visited
 
 
 def step(rule: Rule, gradient: FloatArray, block: FloatArray, accumulator: FloatArray, rows: Any) -> float:
@@ -19,6 +21,23 @@ def step(rule: Rule, gradient: FloatArray, block: FloatArray, accumulator: Float
     return float(np.sum((rule.rate * gradient) ** 2))
 
 
+def visited(rows: Rows, user: int, problem: Problem, n_items: int, key: int) -> Visited:
+    """The user's rows as `kernels.batches.lay_out` lays them out, sampled items included."""
+    own = rows.of(user)
+    order = np.arange(own.start, own.stop)
+    listed = rows.listed[own] if rows.listed.size else np.ones(order.size, np.bool_)
+    aside = order[~listed] if problem.scorer.history_blocks else order[:0]
+    order = np.concatenate([aside, order[listed]])
+    sampled = np.empty(0, np.int32)
+    unobserved = np.setdiff1d(np.arange(n_items), rows.items[own])
+    if listed.any() and unobserved.size:
+        sampled = unobserved[draws_below(key, SAMPLING, unobserved.size, problem.negatives)].astype(np.int32)
+    nothing = np.zeros(sampled.size)
+    residuals = np.concatenate([rows.residuals[order], nothing]) if rows.residuals.size else np.empty(0)
+    items, gains = np.concatenate([rows.items[order], sampled]), np.concatenate([rows.gains[order], nothing])
+    return Visited(user, items, gains, residuals, aside.size, order.size)
+
+
 @final
 class ReferenceEngine:
     """Runs the NumPy code of scorer and objective."""
@@ -27,45 +46,54 @@ class ReferenceEngine:
         self.problem = problem
         self.state = State(_in_float64(state.parameters), _in_float64(state.accumulators))
 
-    def visit(self, users: Int64Array) -> Visit:
+    def visit(self, users: Int64Array, moment: Moment = LAST) -> Visit:
         """Users first, then the items they touch."""
-        lists = [self._evaluate(int(user)) for user in users]
+        n_items = self.state.parameters["item_bias"].size
+        keys = visit_keys(self.problem.seed, moment.iteration, np.asarray(users, np.int64))
+        batch = [
+            (visited(self.problem.rows, int(user), self.problem, n_items, int(key)), int(key))
+            for user, key in zip(users, keys, strict=True)
+        ]
+        lists = [self._evaluate(one, key, moment) for one, key in batch]
         value, active = sum(g.value for g in lists), sum(g.active for g in lists)
+        before = {name: block.copy() for name, block in self.state.parameters.items()}
         moved = 0.0
         if self.problem.scorer.user_block is not None:
-            moved = sum(self._step_user(int(user), g) for user, g in zip(users, lists, strict=True))
-            lists = [self._evaluate(int(user)) for user in users]
-        moved += self._step_items(users, lists)
+            moved = sum(self._step_user(one, g) for (one, _), g in zip(batch, lists, strict=True))
+            if not self.problem.simultaneous:
+                before = self.state.parameters
+                lists = [self._evaluate(one, key, moment) for one, key in batch]
+        moved += self._step_items([one for one, _ in batch], lists, before)
         return Visit(value, active, len(users), moved)
 
-    def _evaluate(self, user: int) -> ListGradient:
-        rows = self.problem.rows
-        scores = self.problem.scorer.scores(self.state.parameters, rows, user)
-        return self.problem.objective.evaluate(scores, rows.gains[rows.of(user)].astype(np.float64))
+    def _evaluate(self, one: Visited, key: int, moment: Moment) -> ListGradient:
+        scores = self.problem.scorer.scores(self.state.parameters, one)
+        rows, sampled = self.problem.rows.of(one.user), one.items.size - one.own
+        unobserved = self.state.parameters["item_bias"].size - (rows.stop - rows.start)
+        occasion = Occasion(sampled, unobserved / sampled if sampled else 1.0, key, moment.progress)
+        return evaluate_list(self.problem.objective, scores, one.gains[one.first :], occasion)
 
-    def _step_user(self, user: int, gradient: ListGradient) -> float:
+    def _step_user(self, one: Visited, gradient: ListGradient) -> float:
         name = str(self.problem.scorer.user_block)
         block, rule = self.state.parameters[name], self.problem.rules[name]
-        g = self.problem.scorer.user_gradient(self.state.parameters, self.problem.rows, user, gradient.user)
-        return step(rule, g + rule.decay * block[user], block, self.state.accumulators[name], user)
+        g = self.problem.scorer.user_gradient(self.state.parameters, one, gradient.user)
+        return step(rule, g + rule.decay * block[one.user], block, self.state.accumulators[name], one.user)
 
-    def _step_items(self, users: Int64Array, lists: list[ListGradient]) -> float:
+    def _step_items(self, batch: list[Visited], lists: list[ListGradient], before: Parameters) -> float:
         """Every touched item once, along the sum over its visits; the penalty counts once a visit."""
         sums: Parameters = {}
-        visits = np.zeros(self.state.parameters["item_bias"].shape[0])
-        for user, g in zip(users, lists, strict=True):
-            items = self.problem.rows.items[self.problem.rows.of(int(user))]
-            visits[items] += 1
-            parts = self.problem.scorer.item_gradients(
-                self.state.parameters, self.problem.rows, int(user), g.user, g.item
-            )
+        visits = {name: np.zeros(block.shape[0]) for name, block in before.items()}
+        for one, g in zip(batch, lists, strict=True):
+            parts = self.problem.scorer.item_gradients(before, one, g.user, g.item)
             for name, part in parts.items():
-                np.add.at(sums.setdefault(name, np.zeros_like(self.state.parameters[name])), items, part)
-        touched = np.flatnonzero(visits)
-        return sum(self._step_block(name, total, touched, visits) for name, total in sums.items())
+                in_history = name in self.problem.scorer.history_blocks
+                items = one.items[: one.own] if in_history else one.items[one.first :]
+                np.add.at(visits[name], items, 1)
+                np.add.at(sums.setdefault(name, np.zeros_like(before[name])), items, part)
+        return sum(self._step_block(name, total, visits[name]) for name, total in sums.items())
 
-    def _step_block(self, name: str, total: FloatArray, touched: Int64Array, visits: FloatArray) -> float:
-        block, rule = self.state.parameters[name], self.problem.rules[name]
+    def _step_block(self, name: str, total: FloatArray, visits: FloatArray) -> float:
+        block, rule, touched = self.state.parameters[name], self.problem.rules[name], np.flatnonzero(visits)
         count = visits[touched].reshape(-1, *[1] * (block.ndim - 1))
         gradient = total[touched] + rule.decay * count * block[touched]
         return step(rule, gradient, block, self.state.accumulators[name], touched)

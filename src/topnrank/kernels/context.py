@@ -2,22 +2,36 @@
 
 from typing import NamedTuple
 
-from topnrank._typing import Float32Array, Float64Array, Int32Array, Int64Array
+from topnrank._typing import Float32Array, Float64Array, Int32Array, Int64Array, UInt64Array
 
 
 class Batch(NamedTuple):
-    """The users of one visit, their rows laid out one user after another ("flat")."""
+    """The users of one visit, their rows laid out one user after another ("flat").
+
+    The rows of a user: those of the history only | the own rows of the list | items sampled for the list. Rows
+    offsets[n] .. own[n] are the user's history, rows first[n] .. offsets[n + 1] the list that the objective sees.
+    """
 
     users: Int64Array
     """(b,)"""
     offsets: Int64Array
     """(b + 1,) where each user's rows begin in the flat arrays"""
+    first: Int64Array
+    """(b,) where the list begins"""
+    own: Int64Array
+    """(b,) where the user's own rows end and the sampled ones begin"""
     items: Int32Array
     """(flat,)"""
     gains: Float64Array
-    """(flat,)"""
+    """(flat,) 0 for sampled rows"""
     residuals: Float32Array
-    """(flat,), or empty"""
+    """(flat,) 0 for sampled rows; or empty"""
+    keys: UInt64Array
+    """(b,) what the random draws of each list are named by"""
+    weights: Float64Array
+    """(b,) how many unobserved items each sampled row of the list stands for"""
+    progress: float
+    """Share of the training that is done"""
 
 
 class Touched(NamedTuple):
@@ -37,6 +51,6 @@ class Lists(NamedTuple):
     """What an objective says about the lists of a batch."""
 
     G: Float64Array
-    """(2, flat) G_user and G_item"""
+    """(2, flat) G_user and G_item; 0 for rows of the history only"""
     report: Float64Array
     """(b, 2) loss and effective N of each list"""

@@ -28,11 +28,11 @@ class HistorySums(NamedTuple):
     """What the users of a batch carry between the phases."""
 
     c: Float32Array
-    """(b,) scale of the leave-one-out history"""
+    """(b, 2) scale of the history without one item, for own rows, and of the whole one, for sampled rows"""
     s: Float32Array
-    """(b, k) history sums s_u"""
+    """(b, k) history sums, unscaled"""
     pull: Float32Array
-    """(b, k) sum_i G_i q_i"""
+    """(b, k) sum_i c G_i q_i"""
 
 
 @kernel
@@ -65,34 +65,36 @@ def history_vectors(rows, state, exponent, vectors):
 
 @parallel_kernel
 def history_scores(batch, state, exponent, own, scales, vectors, scores):
-    """Scales c, sums s_u and leave-one-out scores of every list; `own` = (yq, xq) of `own_products`."""
+    """Scales c, unscaled history sums and scores of every list, own rows leave-one-out; `own` = (yq, xq)."""
     yq, xq = own
     for n in prange(batch.users.size):
-        lo, hi = batch.offsets[n], batch.offsets[n + 1]
-        c, s = history_scale(hi - lo - 1, exponent), vectors[n]
-        scales[n] = c
+        lo, hi = batch.offsets[n], batch.own[n]
+        c_own, c_new = history_scale(hi - lo - 1, exponent), history_scale(hi - lo, exponent)
+        scales[n, 0], scales[n, 1] = c_own, c_new
+        s = vectors[n]
         s[:] = 0.0
         for p in range(lo, hi):
             y, x, e = state.Y[batch.items[p]], state.X[batch.items[p]], batch.residuals[p]
             for d in range(s.size):
                 s[d] += y[d] + e * x[d]
-        for d in range(s.size):
-            s[d] *= c
-        for p in range(lo, hi):
+        for p in range(batch.first[n], batch.offsets[n + 1]):
             item = batch.items[p]
-            mine = c * (yq[item] + batch.residuals[p] * xq[item])
-            scores[p] = dot(s, state.Q[item]) - mine + state.b[item]
+            if p < hi:
+                mine = yq[item] + batch.residuals[p] * xq[item]
+                scores[p] = c_own * (dot(s, state.Q[item]) - mine) + state.b[item]
+            else:
+                scores[p] = c_new * dot(s, state.Q[item]) + state.b[item]
 
 
 @parallel_kernel
-def history_pull(batch, G, Q, pull):
-    """sum_i G_i q_i of every user of the batch."""
+def history_pull(batch, G, Q, scales, pull):
+    """sum_i c G_i q_i of every user of the batch."""
     for n in prange(batch.users.size):
         g_user = pull[n]
         g_user[:] = 0.0
-        for p in range(batch.offsets[n], batch.offsets[n + 1]):
+        for p in range(batch.first[n], batch.offsets[n + 1]):
             q = Q[batch.items[p]]
-            g = np.float32(G[p])
+            g = np.float32(G[p]) * scales[n, 0 if p < batch.own[n] else 1]
             for d in range(q.size):
                 g_user[d] += g * q[d]
 
@@ -101,27 +103,43 @@ def history_pull(batch, G, Q, pull):
 def _visit_sums(batch, G, sums, entries, owners, work):
     """Sums of one item over its visits, without leave-one-out.
 
-    `work` gets sum G_item s_u, sum c pull_u, sum c e pull_u; returned are the numbers sum G_item, and the sums of
-    G_item c, G_item c e, G_user c, G_user c e that take the item's own part out again.
+    `work` gets sum c G_item s_u, sum pull_u, sum e pull_u; returned are the numbers sum G_item, and the sums of c G_item,
+    c G_item e, c G_user, c G_user e that take the item's own part out again; then in how many lists and in how many
+    histories the item was.
     """
     work[:] = 0.0
     bias, qc, qe, yc, xe = 0.0, 0.0, 0.0, 0.0, 0.0
+    lists, histories = 0, 0
     for v in range(entries.size):
         p, n = entries[v], owners[v]
-        c = sums.c[n]
-        ce = c * batch.residuals[p]
-        g = np.float32(G[1, p])
         s, pull = sums.s[n], sums.pull[n]
+        if p >= batch.own[n]:
+            g = np.float32(G[1, p]) * sums.c[n, 1]
+            for d in range(s.size):
+                work[0, d] += g * s[d]
+            bias += G[1, p]
+            lists += 1
+            continue
+        e = batch.residuals[p]
+        histories += 1
+        if p < batch.first[n]:
+            for d in range(s.size):
+                work[1, d] += pull[d]
+                work[2, d] += e * pull[d]
+            continue
+        c = sums.c[n, 0]
+        g = np.float32(G[1, p]) * c
         for d in range(s.size):
             work[0, d] += g * s[d]
-            work[1, d] += c * pull[d]
-            work[2, d] += ce * pull[d]
+            work[1, d] += pull[d]
+            work[2, d] += e * pull[d]
+        lists += 1
         bias += G[1, p]
-        qc += G[1, p] * c
-        qe += G[1, p] * ce
+        qc += g
+        qe += g * e
         yc += G[0, p] * c
-        xe += G[0, p] * ce
-    return bias, np.float32(qc), np.float32(qe), np.float32(yc), np.float32(xe)
+        xe += G[0, p] * c * e
+    return bias, np.float32(qc), np.float32(qe), np.float32(yc), np.float32(xe), lists, histories
 
 
 @parallel_kernel
@@ -131,12 +149,14 @@ def history_item_step(batch, touched, G, sums, state, accumulators, rules, moved
         i, lo, hi = touched.items[t], touched.starts[t], touched.starts[t + 1]
         q, y, x = state.Q[i], state.Y[i], state.X[i]
         work = np.empty((3, q.size), np.float32)
-        bias, qc, qe, yc, xe = _visit_sums(batch, G, sums, touched.entries[lo:hi], touched.owners[lo:hi], work)
+        bias, qc, qe, yc, xe, lists, histories = _visit_sums(
+            batch, G, sums, touched.entries[lo:hi], touched.owners[lo:hi], work
+        )
         for d in range(q.size):
             work[0, d] -= qc * y[d] + qe * x[d]
             work[1, d] -= yc * q[d]
             work[2, d] -= xe * q[d]
-        moved[t] = step_row(rules[0], hi - lo, work[0], q, accumulators.Q[i])
-        moved[t] += step_row(rules[1], hi - lo, work[1], y, accumulators.Y[i])
-        moved[t] += step_row(rules[1], hi - lo, work[2], x, accumulators.X[i])
-        moved[t] += step_number(rules[2], hi - lo, bias, state.b, accumulators.b, i)
+        moved[t] = step_row(rules[0], lists, work[0], q, accumulators.Q[i])
+        moved[t] += step_row(rules[1], histories, work[1], y, accumulators.Y[i])
+        moved[t] += step_row(rules[1], histories, work[2], x, accumulators.X[i])
+        moved[t] += step_number(rules[2], lists, bias, state.b, accumulators.b, i)

@@ -10,10 +10,8 @@ import numpy as np
 
 from topnrank.kernels._jit import kernel, parallel_kernel, prange
 from topnrank.kernels.ranks import ranks_backward, ranks_forward, step_slope, step_value
+from topnrank.kernels.shaping import add_squared, annealed, budget_scale
 from topnrank.kernels.sorting import descending_order
-
-FAINT = 1e-8
-"""As in objectives/topnrank.py: fainter gradients are rounding and are not blown up to the budget."""
 
 
 class DCGSettings(NamedTuple):
@@ -25,11 +23,12 @@ class DCGSettings(NamedTuple):
     discount: float
     budget: float
     anchor: float
+    anneal: float
 
 
 @kernel
-def _gain_and_slope(step, settings, R, gain):
-    """Loss of one item at smooth rank R, and its slope c (eq. 9)."""
+def _gain_and_slope(step, settings, cut, R, gain):
+    """Loss of one item at smooth rank R, and its slope c (eq. 9); `cut` is the gate's N."""
     log = np.log(R + 2.0)
     p = settings.discount
     if p == 2.0:
@@ -43,29 +42,13 @@ def _gain_and_slope(step, settings, R, gain):
         fall = 1.0 / ((R + 2.0) * log**p)
     if not settings.truncate:
         return -gain * D, gain * fall
-    x = settings.n - R
+    x = cut - R
     H = step_value(step, x)
     return -gain * H * D, gain * (step_slope(step, x) * D + H * fall)
 
 
 @kernel
-def _squared(f, a, weight, G_user, G_item):
-    """Adds the squared term on centred scores and gains to both gradients; returns its value."""
-    shift = 0.0
-    for i in range(f.size):
-        shift += f[i] - a[i]
-    shift /= f.size
-    value = 0.0
-    for i in range(f.size):
-        z = f[i] - a[i] - shift
-        value += z * z
-        G_user[i] += weight * z
-        G_item[i] += weight * z
-    return 0.5 * weight * value
-
-
-@kernel
-def _weighted_dcg(step, settings, f, a, G_user, G_item):
+def _weighted_dcg(step, settings, cut, f, a, G):
     """One list: sort, ranks, slopes, gradients; returns the loss and the number of items with R < N."""
     m = f.size
     order = descending_order(f)
@@ -77,7 +60,7 @@ def _weighted_dcg(step, settings, f, a, G_user, G_item):
     ranks_forward(step, g, ones, e, R, D)
     value, active = 0.0, 0
     for r in range(m):
-        loss, c[r] = _gain_and_slope(step, settings, R[r], a[order[r]])
+        loss, c[r] = _gain_and_slope(step, settings, cut, R[r], a[order[r]])
         value += loss
         active += R[r] < settings.n
     ranks_backward(step, g, c, e, X)
@@ -90,14 +73,12 @@ def _weighted_dcg(step, settings, f, a, G_user, G_item):
         gains += abs(a[r])
     if not settings.exact:
         mass = max(mass, own_mass)
-    scale = 1.0
-    if settings.budget > 0.0 and mass > FAINT * gains:
-        scale = settings.budget * min(float(m), settings.n) / mass
+    scale = budget_scale(settings, m, mass, gains)
     for r in range(m):
-        G_user[order[r]] = scale * X[r]
-        G_item[order[r]] = scale * (X[r] if settings.exact else D[r])
+        G[0, order[r]] = scale * X[r]
+        G[1, order[r]] = scale * (X[r] if settings.exact else D[r])
     if settings.anchor > 0.0:
-        value += _squared(f, a, settings.anchor, G_user, G_item)
+        value += add_squared(f, a, settings.anchor, G)
     return value, active
 
 
@@ -105,11 +86,12 @@ def _weighted_dcg(step, settings, f, a, G_user, G_item):
 def weighted_dcg_lists(step, settings, batch, scores, G, report):
     """Top-N-Rank's objective for every list of the batch; G (2, flat) and report (b, 2) as in `Lists`."""
     for n in prange(batch.users.size):
-        lo, hi = batch.offsets[n], batch.offsets[n + 1]
+        lo, hi = batch.first[n], batch.offsets[n + 1]
         report[n] = 0.0
         if hi > lo:
+            cut = annealed(settings.n, hi - lo, settings.anneal, batch.progress)
             report[n, 0], report[n, 1] = _weighted_dcg(
-                step, settings, scores[lo:hi], batch.gains[lo:hi], G[0, lo:hi], G[1, lo:hi]
+                step, settings, cut, scores[lo:hi], batch.gains[lo:hi], G[:, lo:hi]
             )
 
 
@@ -117,9 +99,9 @@ def weighted_dcg_lists(step, settings, batch, scores, G, report):
 def squared_lists(batch, scores, G, report):
     """The squared objective for every list of the batch; G (2, flat) and report (b, 2) as in `Lists`."""
     for n in prange(batch.users.size):
-        lo, hi = batch.offsets[n], batch.offsets[n + 1]
+        lo, hi = batch.first[n], batch.offsets[n + 1]
         report[n, 0] = 0.0
         report[n, 1] = hi - lo
         if hi > lo:
             G[:, lo:hi] = 0.0
-            report[n, 0] = _squared(scores[lo:hi], batch.gains[lo:hi], 1.0, G[0, lo:hi], G[1, lo:hi])
+            report[n, 0] = add_squared(scores[lo:hi], batch.gains[lo:hi], 1.0, G[:, lo:hi])

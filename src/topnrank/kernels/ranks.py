@@ -10,6 +10,7 @@ All functions take scores sorted in DESCENDING order. For the step functions:
 * ramp: two pointers and prefix sums; exact.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -32,15 +33,20 @@ class Step(NamedTuple):
     """The k_p of the sigmoid's exponential sum; ignored by the others."""
 
 
-def sigmoid_terms(terms: int = TERMS) -> Float64Array:
-    """(terms,) the k_p: coefficients of t^1 .. t^P in the approximation of t / (1 + t) on [0, 1]."""
+def power_terms(ratio: Callable[[Float64Array], Float64Array], terms: int) -> Float64Array:
+    """(terms,) coefficients of t^1 .. t^P in t times the Chebyshev interpolant of `ratio` on [0, 1]."""
     nodes = 0.5 * (1.0 + np.cos(np.pi * (np.arange(terms) + 0.5) / terms))
-    fit = chebyshev.chebfit(2.0 * nodes - 1.0, 1.0 / (1.0 + nodes), terms - 1)
+    fit = chebyshev.chebfit(2.0 * nodes - 1.0, ratio(nodes), terms - 1)
     in_s = chebyshev.cheb2poly(fit)  # powers of s = 2t - 1
     in_t = np.zeros(1)
     for coefficient in in_s[::-1]:  # Horner's scheme in polynomials of t
         in_t = polynomial.polyadd(polynomial.polymul(in_t, [-1.0, 2.0]), [coefficient])
     return np.ascontiguousarray(in_t[:terms])
+
+
+def sigmoid_terms(terms: int = TERMS) -> Float64Array:
+    """(terms,) the k_p: coefficients of t^1 .. t^P in the approximation of t / (1 + t) on [0, 1]."""
+    return power_terms(lambda t: 1.0 / (1.0 + t), terms)
 
 
 @kernel
@@ -132,7 +138,7 @@ def _laplace_backward(steepness, c, e, X):
 
 
 @kernel
-def _advance(terms, decay, arriving, A):
+def advance(terms, decay, arriving, A):
     """Moves the P recurrences one item on; returns sum_p k_p A_p and sum_p p k_p A_p."""
     value, slope, t = 0.0, 0.0, 1.0
     for p in range(terms.size):
@@ -150,13 +156,13 @@ def _sigmoid_forward(step, w, e, R, D):
     W = 0.0
     R[0], D[0] = 0.0, 0.0
     for r in range(1, w.size):
-        value, slope = _advance(step.terms, e[r], w[r - 1], A)
+        value, slope = advance(step.terms, e[r], w[r - 1], A)
         W += w[r - 1]
         R[r] = W - value
         D[r] = step.steepness * slope
     A[:] = 0.0
     for r in range(w.size - 2, -1, -1):
-        value, slope = _advance(step.terms, e[r + 1], w[r + 1], A)
+        value, slope = advance(step.terms, e[r + 1], w[r + 1], A)
         R[r] = max(R[r] + value, 0.0)
         D[r] += step.steepness * slope
 
@@ -167,10 +173,10 @@ def _sigmoid_backward(step, c, e, X):
     A = np.zeros(step.terms.size)
     X[0] = 0.0
     for r in range(1, c.size):
-        X[r] = step.steepness * _advance(step.terms, e[r], c[r - 1], A)[1]
+        X[r] = step.steepness * advance(step.terms, e[r], c[r - 1], A)[1]
     A[:] = 0.0
     for r in range(c.size - 2, -1, -1):
-        X[r] += step.steepness * _advance(step.terms, e[r + 1], c[r + 1], A)[1]
+        X[r] += step.steepness * advance(step.terms, e[r + 1], c[r + 1], A)[1]
 
 
 @kernel

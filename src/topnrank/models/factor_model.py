@@ -5,24 +5,27 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from topnrank._typing import Float32Array, FloatArray, IntArray
-from topnrank.data.feedback import Feedback, feedback_from, feedback_from_dict
+from topnrank.data.feedback import Feedback
 from topnrank.data.interactions import Interactions
-from topnrank.engines import ENGINES, Problem, State, make_engine
+from topnrank.data.policies import feedback_from, feedback_from_dict
+from topnrank.engines import ENGINES, Problem, State
 from topnrank.errors import DivergenceError, ParameterError, one_of
 from topnrank.kernels.history import HistoryState, history_vectors
 from topnrank.kernels.serving import pair_scores
 from topnrank.models.base import Fitted, Model
 from topnrank.models.checks import check_batch, check_count, check_flag, check_interactions, check_number
-from topnrank.models.prepare import Prepared, prepare
+from topnrank.models.new_users import fold_in, history_vector
+from topnrank.models.prepare import Prepared, Selection, prepare
 from topnrank.models.run import Run, ValidationOptions
+from topnrank.models.search import Choice, Range, Space
 from topnrank.objectives import Objective
-from topnrank.scorers import Factors, History, Parameters, RatingResiduals, Rows, Rule, Scorer
-from topnrank.training import SGD, Callback, Optimizer, Schedule, make_optimizer
+from topnrank.scorers import Factors, History, Parameters, Rows, Rule, Scorer
+from topnrank.training import AdaGrad, AdaptiveDescent, Callback, Optimizer, Schedule, make_optimizer, start_state
 from topnrank.training.schedule import batch_count
 
 USERS = ("history", "factors")
@@ -53,7 +56,7 @@ class FactorModel(Model):
     init: float | str = 0.03
     """Standard deviation of the start values, or "paper" for U(0, 2/(7k)^(1/4)) with users="factors"."""
     optimizer: str | Optimizer = "adagrad"
-    """"adagrad", "sgd", or an AdaGrad or SGD object."""
+    """"adagrad", "sgd", "adaptive" (full batches, a step that adapts itself), or an object of these kinds."""
     learning_rate: float = 0.07
     """Step size."""
     regularization: float | Mapping[str, float] = 0.0125
@@ -74,6 +77,11 @@ class FactorModel(Model):
     engine: str = "cpu"
     """"cpu" (Numba) or "reference" (plain NumPy, slow)."""
 
+    default_feedback: ClassVar[str | None] = None
+    """The feedback used when none is given; None for the natural one of the data."""
+    own_space: ClassVar[Space] = {}
+    """Values worth trying of the model's own hyper-parameters, or instead of the shared ones."""
+
     @abstractmethod
     def objective(self) -> Objective:
         """The loss on one list."""
@@ -88,7 +96,7 @@ class FactorModel(Model):
         check_number(self, "tolerance")
         check_flag(self, "bias")
         check_batch(self, "batch_size")
-        make_optimizer(self.optimizer)
+        self._check_optimizer()
         self._check_init()
         self._check_length()
         self._penalties()
@@ -120,7 +128,7 @@ class FactorModel(Model):
         self.check()
         check_interactions(data)
         options = ValidationOptions.of(data, validation, metric, patience)
-        prepared = prepare(options.train, self.feedback, self.users)
+        prepared = prepare(options.train, self.policy(), self.selection())
         run = Run(self, prepared, options, checkpoint=checkpoint, extra=callbacks)
         with ExitStack() as stack:
             try:
@@ -132,7 +140,7 @@ class FactorModel(Model):
                     "try a smaller learning_rate"
                 ) from None
         if options.train is not data:  # rows held out by us are the user's all the same: seen, and part of the history
-            prepared = prepare(data, self.feedback, self.users, strict=False, residuals=prepared.residuals)
+            prepared = prepare(data, self.policy(), self.selection(), strict=False, residuals=prepared.residuals)
         learnt = self._learnt(outcome.parameters, prepared)
         self._fitted = Fitted.of(prepared.data, learnt, **prepared.facts, **outcome.facts)
         return self
@@ -142,7 +150,7 @@ class FactorModel(Model):
         if data.types is None or data.ratings is not None:
             return data
         known = self.fitted.facts.get("feedback")
-        return (feedback_from(self.feedback, data) if known is None else feedback_from_dict(known))(data)
+        return (feedback_from(self.policy(), data) if known is None else feedback_from_dict(known))(data)
 
     # -- the parts of a run -------------------------------------------------------------------------------------------
 
@@ -150,43 +158,72 @@ class FactorModel(Model):
         """How parameters become scores."""
         return History(self.factors, self.init) if self.users == "history" else Factors(self.factors, self.init)
 
+    def policy(self) -> Feedback | str | None:
+        """The feedback given, or else the model's own."""
+        return self.default_feedback if self.feedback is None else self.feedback
+
+    def relevant_only(self) -> bool:
+        """Whether only rows with a weight above 0 enter the lists; the others stay in the users' histories."""
+        return False
+
+    def selection(self) -> Selection:
+        """Which rows enter the lists, and how many unobserved items beside them."""
+        return Selection(self.users, self.relevant_only(), int(getattr(self, "negatives", 0)))
+
     def problem(self, rows: Rows) -> Problem:
         """Scorer, objective, rows and rules as the engines want them."""
-        adagrad = not isinstance(make_optimizer(self.optimizer), SGD)
-        penalties = self._penalties()
+        optimizer, penalties = make_optimizer(self.optimizer), self._penalties()
+        adagrad, adaptive = isinstance(optimizer, AdaGrad), isinstance(optimizer, AdaptiveDescent)
         rules = {
             block: Rule(adagrad, self.learning_rate if self.bias or group != "bias" else 0.0, 2.0 * penalties[group])
             for block, group in _GROUPS.items()
         }
-        return Problem(self.scorer(), self.objective(), rows, rules)
+        negatives = self.selection().negatives
+        return Problem(self.scorer(), self.objective(), rows, rules, negatives, self.seed, adaptive, adaptive)
 
     def start_state(self, n_users: int, n_items: int) -> State:
         """Start values and fresh accumulators."""
-        optimizer = make_optimizer(self.optimizer)
-        initial = 0.0 if isinstance(optimizer, SGD) else optimizer.initial
-        return State.start(self.scorer().initialise(n_users, n_items, self.seed), initial)
+        return start_state(self.scorer().initialise(n_users, n_items, self.seed), make_optimizer(self.optimizer))
 
     def schedule(self, rows: Rows) -> Schedule:
-        """Which users are visited when; a list of one item cannot be ranked, so its user is not visited."""
-        users = np.flatnonzero(np.diff(rows.indptr) >= 2)
+        """Which users are visited when.
+
+        A list of one item cannot be ranked, so its user is not visited, unless the model learns from likes alone.
+        """
+        sizes = np.diff(rows.indptr)
+        if rows.listed.size:
+            sizes = np.bincount(np.repeat(np.arange(sizes.size), sizes)[rows.listed], minlength=sizes.size)
+        users = np.flatnonzero(sizes >= (1 if self.relevant_only() else 2))
         return Schedule(users, batch_count(self.batch_size, users.size), self.seed, self.epochs, self.iterations)
+
+    @classmethod
+    def search_space(cls) -> Space:
+        """Values worth trying when the model is tuned, by the name of the hyper-parameter."""
+        shared: Space = {
+            "users": Choice(USERS),
+            "factors": Choice((10, 20, 50, 100)),
+            "learning_rate": Range(0.01, 1.0, log=True),
+            "regularization": Range(0.001, 0.1, log=True),
+            "epochs": Range(5, 60, log=True, whole=True),
+        }
+        return {**shared, **cls.own_space}
 
     # -- scores -------------------------------------------------------------------------------------------------------
 
     @property
     def user_factors_(self) -> Float32Array:
         """(n_users, factors) user vectors; with users="history" the history sums."""
-        return self._array("user_factors")
+        return self.array("user_factors")
 
     @property
     def item_factors_(self) -> Float32Array:
         """(n_items, factors) item vectors."""
-        return self._array("item_factors")
+        return self.array("item_factors")
 
     @property
     def item_bias_(self) -> Float32Array:
         """(n_items,) item biases; zeros when bias=False."""
-        return self._array("item_bias")
+        return self.array("item_bias")
 
     @property
     def history_(self) -> list[dict[str, float]]:
@@ -212,45 +249,10 @@ class FactorModel(Model):
 
     def score_history(self, items: IntArray, values: FloatArray | None) -> Float32Array:
         """Scores for a user never seen: the history sum, or a vector fitted under the model's own objective."""
-        vector = self._history_vector(items, values) if self.users == "history" else self._fold_in(items, values)
+        vector = (history_vector if self.users == "history" else fold_in)(self, items, values)
         return (self.item_factors_ @ vector.astype(np.float32) + self.item_bias_).astype(np.float32)
 
-    def _history_vector(self, items: IntArray, values: FloatArray | None) -> FloatArray:
-        """s_u; items without ratings count as average ones, so only "rated at all" speaks."""
-        residuals: FloatArray = np.zeros(items.size)
-        if values is not None:
-            facts = RatingResiduals(self._array("item_offsets"), float(self.fitted.facts["residual_mean"]))
-            residuals = facts.of(np.array([0, items.size]), items, values)
-        scorer = self.scorer()
-        assert isinstance(scorer, History)
-        return scorer.vector(self.fitted.arrays, items, residuals)
-
-    def _fold_in(self, items: IntArray, values: FloatArray | None) -> FloatArray:
-        """A user vector from the usual visits with all items fixed, starting at the mean user."""
-        if values is None:
-            raise ParameterError("recommend: with users='factors' a history needs ratings: give (item, rating) pairs")
-        value = self.fitted.facts["value"]  # what a row's number was in training: a rating, or already a weight
-        column: dict[str, Any] = {value: values}
-        one = Interactions.from_arrays(np.zeros(items.size, np.int64), np.asarray(items, np.int64), **column)
-        prepared = prepare(one, self.feedback if value == "ratings" else "weights", self.users, strict=False)
-        chosen = prepared.data.items.ids.astype(np.int64)
-        blocks: Parameters = {
-            "user_factors": self.user_factors_.mean(axis=0, keepdims=True),
-            "item_factors": self.item_factors_[chosen],
-            "item_bias": self.item_bias_[chosen],
-        }
-        problem = self.problem(prepared.rows)
-        frozen = {
-            block: rule if block == "user_factors" else Rule(False, 0.0, 0.0) for block, rule in problem.rules.items()
-        }
-        optimizer = make_optimizer(self.optimizer)
-        state = State.start(blocks, 0.0 if isinstance(optimizer, SGD) else optimizer.initial)
-        engine = make_engine(self.engine, Problem(problem.scorer, problem.objective, prepared.rows, frozen), state, 1)
-        for _ in range(self._visits_per_user()):
-            engine.visit(np.zeros(1, np.int64))
-        return np.asarray(engine.state.parameters["user_factors"][0])
-
-    def _visits_per_user(self) -> int:
+    def visits_per_user(self) -> int:
         """About how often training visited a user."""
         if self.epochs is not None:
             return self.epochs
@@ -273,8 +275,19 @@ class FactorModel(Model):
 
     # -- checks -------------------------------------------------------------------------------------------------------
 
-    def _array(self, name: str) -> Float32Array:
+    def array(self, name: str) -> Float32Array:
+        """A learnt block by its name."""
         return self.fitted.arrays[name].astype(np.float32, copy=False)
+
+    def _check_optimizer(self) -> None:
+        if isinstance(make_optimizer(self.optimizer), AdaptiveDescent):
+            if self.batch_size != 1.0 or isinstance(self.batch_size, int):
+                raise ParameterError(
+                    f"{type(self).__name__}: optimizer='adaptive' needs all users at once: set batch_size=1.0, "
+                    f"got {self.batch_size!r}"
+                )
+            if self.selection().negatives:
+                raise ParameterError(f"{type(self).__name__}: optimizer='adaptive' needs negatives=0")
 
     def _check_init(self) -> None:
         if isinstance(self.init, str):

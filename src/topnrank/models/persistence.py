@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from topnrank.data.feedback import Feedback, feedback_from_dict
+from topnrank.data.feedback import Feedback
 from topnrank.data.ids import IdMap
+from topnrank.data.policies import feedback_from_dict
 from topnrank.errors import ModelFileError
 from topnrank.models.base import Fitted, Model
 from topnrank.objectives import steps
 from topnrank.storage import pack_ids, prefixed, read_file, unpack_ids, without_prefix, write_file
-from topnrank.training import SGD, AdaGrad
+from topnrank.training import SGD, AdaGrad, AdaptiveDescent
 
-_PLAIN = (SGD, AdaGrad, steps.ReLU, steps.Sigmoid, steps.Laplace, steps.Ramp)
+_PLAIN = (SGD, AdaGrad, AdaptiveDescent, steps.ReLU, steps.Sigmoid, steps.Laplace, steps.Ramp)
 """Parameter objects that are rebuilt from their class name and fields."""
 
 

@@ -3,6 +3,18 @@
 from topnrank.models.base import Model
 from topnrank.models.baselines import ItemMean, Popularity, Random
 from topnrank.models.biased_mf import BiasedMF
+from topnrank.models.bpr import BPR
+from topnrank.models.climf import CLiMF
+from topnrank.models.gaussian_rank import GaussianRank
+from topnrank.models.listpmf import ListPMF
+from topnrank.models.listrank import ListRank
+from topnrank.models.mfadg import MFADG
+from topnrank.models.tfmap import TFMAP
 from topnrank.models.top_n_rank import TopNRank
+from topnrank.models.warp import WARP
+from topnrank.models.xclimf import XCLiMF
 
-MODELS: dict[str, type[Model]] = {kind.name: kind for kind in (TopNRank, BiasedMF, ItemMean, Popularity, Random)}
+LISTWISE = (TopNRank, CLiMF, XCLiMF, ListRank, ListPMF, MFADG, TFMAP, GaussianRank)
+PAIRWISE = (BPR, WARP)
+CONTROLS = (BiasedMF, ItemMean, Popularity, Random)
+MODELS: dict[str, type[Model]] = {kind.name: kind for kind in (*LISTWISE, *PAIRWISE, *CONTROLS)}

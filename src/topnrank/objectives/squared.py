@@ -11,14 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from topnrank._typing import Float64Array
-from topnrank.objectives.base import ListGradient
+from topnrank.objectives.base import PLAIN, ListGradient, Occasion
 
 
 @dataclass(frozen=True)
 class Squared:
     """Half the squared error of a list after the user's bias has been fitted."""
 
-    def evaluate(self, scores: Float64Array, gains: Float64Array) -> ListGradient:
+    def evaluate(self, scores: Float64Array, gains: Float64Array, occasion: Occasion = PLAIN) -> ListGradient:
         """Loss and its gradient z; every item counts."""
         z = (scores - np.mean(scores)) - (gains - np.mean(gains))
         return ListGradient(0.5 * float(z @ z), z, z, scores.size)

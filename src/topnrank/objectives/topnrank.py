@@ -16,23 +16,21 @@ natural; y = 1 for every observed item, so that a weight of -1 acts (with y = 0 
 Departs from it, each switched off by `TopNRank.paper`:
 
 * `discount=p`: D'(R) = -1 / ((R+2) ln^p(R+2)); p = 2 is DCG, p = 0 is -ln(R+2), smaller p is less top-heavy.
-* `budget`: the list-wise gradient of a user is scaled to total mass budget * min(m, N) (the larger of G_user and G_item),
-  so that long lists do not put all force on a few items; the scale is held constant when differentiating.
-* `anchor`: adds anchor/2 * sum_i (f_i - mean f - (a_i - mean a))^2, which ties scores to the gains.
+* `budget`, `anchor`: the gradient's mass is set and a squared term added, as `shaping.py` says.
+* `anneal`: the gate's N starts at the length of the list and shrinks to N while training goes on (`shaping.annealed`).
+
+MRR, MAP and AUC in place of DCG: `truncated.py`.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from topnrank._typing import Float64Array
-from topnrank.objectives.base import ListGradient
+from topnrank.objectives.base import PLAIN, ListGradient, Occasion
 from topnrank.objectives.ranks import rank_pull, smooth_ranks
-from topnrank.objectives.squared import Squared
+from topnrank.objectives.shaping import Shape, annealed, budget_scale, shaped
 from topnrank.objectives.steps import ReLU, StepFunction
-
-FAINT = 1e-8
-"""A gradient of less mass than this share of the gains' is rounding: it is not blown up to the budget."""
 
 
 @dataclass(frozen=True)
@@ -53,30 +51,31 @@ class WeightedDCG:
     """Total mass of a user's list-wise gradient per item of min(m, N); 0 leaves the gradient as it is."""
     anchor: float = 0.0
     """Weight of the squared term."""
+    anneal: float = 0.0
+    """Share of the training in which the gate's N shrinks from the length of the list to N; 0 for N throughout."""
 
-    def evaluate(self, scores: Float64Array, gains: Float64Array) -> ListGradient:
+    def evaluate(self, scores: Float64Array, gains: Float64Array, occasion: Occasion = PLAIN) -> ListGradient:
         """Loss and score gradients of one list, pair by pair: O(m^2)."""
+        return shaped(self._plain(scores, gains, occasion), scores, gains, self._shape(gains))
+
+    def frozen_scale(self, scores: Float64Array, gains: Float64Array, occasion: Occasion = PLAIN) -> float:
+        """The budget's scale at `scores`; the gradient is that of scale * L_u + anchor term with this number constant."""
+        return budget_scale(self._plain(scores, gains, occasion), self._shape(gains))
+
+    def _shape(self, gains: Float64Array) -> Shape:
+        return Shape(self.budget * min(gains.size, self.n), float(np.abs(gains).sum()), self.anchor)
+
+    def _plain(self, scores: Float64Array, gains: Float64Array, occasion: Occasion) -> ListGradient:
+        """Eq. 8 and 9, without budget and anchor."""
         ones = np.ones_like(scores)
         R, D = smooth_ranks(self.step, scores, ones)
-        value, c = self._gain_and_slope(R, gains)
+        cut = annealed(self.n, scores.size, self.anneal, occasion.progress)
+        value, c = self._gain_and_slope(R, gains, cut)
         own = -c * D
         user = own + rank_pull(self.step, scores, ones, c)
-        item = user if self.exact else own
-        scale = self._scale(user, item, gains)
-        squared = Squared().evaluate(scores, gains)
-        return ListGradient(
-            value=value + self.anchor * squared.value,
-            user=scale * user + self.anchor * squared.user,
-            item=scale * item + self.anchor * squared.item,
-            active=int((self.n > R).sum()),
-        )
+        return ListGradient(value, user, user if self.exact else own, int((self.n > R).sum()))
 
-    def frozen_scale(self, scores: Float64Array, gains: Float64Array) -> float:
-        """The budget's scale at `scores`; the gradient is that of scale * L_u + anchor term with this number constant."""
-        plain = replace(self, budget=0.0, anchor=0.0).evaluate(scores, gains)
-        return self._scale(plain.user, plain.item, gains)
-
-    def _gain_and_slope(self, R: Float64Array, gains: Float64Array) -> tuple[float, Float64Array]:
+    def _gain_and_slope(self, R: Float64Array, gains: Float64Array, cut: float) -> tuple[float, Float64Array]:
         """L_u and c = dL_u/dR."""
         log = np.log(R + 2.0)
         p = self.discount
@@ -84,12 +83,5 @@ class WeightedDCG:
         minus_D_slope = 1.0 / ((R + 2.0) * log**p)
         if not self.truncate:
             return -float(gains @ D), gains * minus_D_slope
-        H, H_slope = self.step.h(self.n - R), self.step.dh(self.n - R)
+        H, H_slope = self.step.h(cut - R), self.step.dh(cut - R)
         return -float(gains @ (H * D)), gains * (H_slope * D + H * minus_D_slope)
-
-    def _scale(self, user: Float64Array, item: Float64Array, gains: Float64Array) -> float:
-        """The larger of the two masses counts: where G_user cancels, the paper's item gradient need not."""
-        mass = max(float(np.abs(user).sum()), float(np.abs(item).sum()))
-        if self.budget == 0.0 or mass <= FAINT * float(np.abs(gains).sum()):
-            return 1.0
-        return self.budget * min(user.size, self.n) / mass

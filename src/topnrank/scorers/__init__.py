@@ -1,7 +1,7 @@
 """From parameters to the scores of one user's list, and from a score gradient back into the parameters."""
 
-from topnrank.scorers.base import Parameters, Rows, Rule, Scorer
+from topnrank.scorers.base import Parameters, Rows, Rule, Scorer, Visited
 from topnrank.scorers.factors import Factors
 from topnrank.scorers.history import History, RatingResiduals
 
-__all__ = ["Factors", "History", "Parameters", "RatingResiduals", "Rows", "Rule", "Scorer"]
+__all__ = ["Factors", "History", "Parameters", "RatingResiduals", "Rows", "Rule", "Scorer", "Visited"]

@@ -4,11 +4,13 @@ from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from topnrank._typing import Float32Array, Float64Array, FloatArray, Int32Array, Int64Array
+from topnrank._typing import BoolArray, Float32Array, Float64Array, FloatArray, Int32Array, Int64Array
 from topnrank.rng import stream
 
 Parameters = dict[str, FloatArray]
 """Blocks of parameters by name; row k of a block belongs to user or item k."""
+EVERY_ROW: BoolArray = np.empty(0, np.bool_)
+"""Stands for "all rows are listed"."""
 
 
 class Rows(NamedTuple):
@@ -22,10 +24,28 @@ class Rows(NamedTuple):
     """(n_rows,) a, the weight of each row"""
     residuals: Float32Array
     """(n_rows,) e, rating residuals for the history scorer; empty for others"""
+    listed: BoolArray = EVERY_ROW
+    """(n_rows,) whether the row enters the user's list or only the history; empty when all do"""
 
     def of(self, user: int) -> slice:
         """The rows of one user."""
         return slice(int(self.indptr[user]), int(self.indptr[user + 1]))
+
+
+class Visited(NamedTuple):
+    """One user's rows as they are visited: those of the history only | own rows of the list | items sampled for it."""
+
+    user: int
+    items: Int32Array
+    """(n,)"""
+    gains: Float64Array
+    """(n,) 0 for sampled rows"""
+    residuals: Float64Array
+    """(n,) 0 for sampled rows; or empty"""
+    first: int
+    """Where the list begins"""
+    own: int
+    """Where the user's own rows end; those before are the history"""
 
 
 class Rule(NamedTuple):
@@ -43,23 +63,25 @@ class Scorer(Protocol):
 
     user_block: ClassVar[str | None]
     """Name of the block with one row per user, which steps before the items do; None without free user vectors."""
+    history_blocks: ClassVar[frozenset[str]]
+    """Blocks whose rows belong to the items of the user's history; all others belong to the items of the list."""
 
     def initialise(self, n_users: int, n_items: int, seed: int) -> Parameters:
         """Float32 start values of all blocks, drawn from streams keyed by `seed`."""
         ...
 
-    def scores(self, parameters: Parameters, rows: Rows, user: int) -> Float64Array:
-        """(m,) scores f of the user's training list."""
+    def scores(self, parameters: Parameters, visited: Visited) -> Float64Array:
+        """(m,) scores f of the user's list."""
         ...
 
-    def user_gradient(self, parameters: Parameters, rows: Rows, user: int, G: Float64Array) -> Float64Array:
+    def user_gradient(self, parameters: Parameters, visited: Visited, G: Float64Array) -> Float64Array:
         """(k,) gradient of the user's row of `user_block`."""
         ...
 
     def item_gradients(
-        self, parameters: Parameters, rows: Rows, user: int, G_user: Float64Array, G_item: Float64Array
+        self, parameters: Parameters, visited: Visited, G_user: Float64Array, G_item: Float64Array
     ) -> Parameters:
-        """Gradients by block, each with one row per item of the user's list."""
+        """Gradients by block, one row per item of the list, or of the history for `history_blocks`."""
         ...
 
 

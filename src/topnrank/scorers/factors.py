@@ -10,7 +10,7 @@ import numpy as np
 
 from topnrank._typing import Float32Array, Float64Array
 from topnrank.rng import stream
-from topnrank.scorers.base import Parameters, Rows, normal
+from topnrank.scorers.base import Parameters, Visited, normal
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,7 @@ class Factors:
     """Standard deviation of the start values, or "paper" for U(0, b) with b = 2 / (7k)^(1/4) (section III-B1)."""
 
     user_block: ClassVar[str | None] = "user_factors"
+    history_blocks: ClassVar[frozenset[str]] = frozenset()
 
     def initialise(self, n_users: int, n_items: int, seed: int) -> Parameters:
         """Random vectors, zero bias."""
@@ -31,21 +32,21 @@ class Factors:
             "item_bias": np.zeros(n_items, np.float32),
         }
 
-    def scores(self, parameters: Parameters, rows: Rows, user: int) -> Float64Array:
+    def scores(self, parameters: Parameters, visited: Visited) -> Float64Array:
         """f = V u + b."""
-        items = rows.items[rows.of(user)]
-        dots = parameters["item_factors"][items] @ parameters["user_factors"][user]
+        items = visited.items[visited.first :]
+        dots = parameters["item_factors"][items] @ parameters["user_factors"][visited.user]
         return np.asarray(dots + parameters["item_bias"][items], np.float64)
 
-    def user_gradient(self, parameters: Parameters, rows: Rows, user: int, G: Float64Array) -> Float64Array:
+    def user_gradient(self, parameters: Parameters, visited: Visited, G: Float64Array) -> Float64Array:
         """sum_i G_i v_i."""
-        return np.asarray(G @ parameters["item_factors"][rows.items[rows.of(user)]])
+        return np.asarray(G @ parameters["item_factors"][visited.items[visited.first :]])
 
     def item_gradients(
-        self, parameters: Parameters, rows: Rows, user: int, G_user: Float64Array, G_item: Float64Array
+        self, parameters: Parameters, visited: Visited, G_user: Float64Array, G_item: Float64Array
     ) -> Parameters:
         """G_i u and G_i; the user's own gradient has been used already, so `G_user` is not."""
-        return {"item_factors": np.outer(G_item, parameters["user_factors"][user]), "item_bias": G_item}
+        return {"item_factors": np.outer(G_item, parameters["user_factors"][visited.user]), "item_bias": G_item}
 
     def _draw(self, seed: int, block: str, n: int) -> Float32Array:
         if self.init == "paper":

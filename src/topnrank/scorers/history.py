@@ -4,9 +4,11 @@
     f_i  = b_i + < s_u - c_u (y_i + e_ui x_i), q_i >           training rows: leave-one-out, c_u = (m - 1)^-h
     f_i  = b_i + < s_u, q_i >                                  any other item,               c_u = m^-h
 
-Leave-one-out is essential: otherwise an item's score would hold its own rating. Backward, with g = sum_i G_i q_i:
+Leave-one-out is essential: otherwise an item's score would hold its own rating. Backward, with g = sum_i c_u G_i q_i:
 
-    dL/dq_i = G_i (s_u - c_u (y_i + e_ui x_i)),  dL/db_i = G_i,  dL/dy_j = c_u (g - G_j q_j),  dL/dx_j = e_uj dL/dy_j
+    dL/dq_i = G_i (s_u - c_u (y_i + e_ui x_i)),  dL/db_i = G_i,  dL/dy_j = g - c_u G_j q_j,  dL/dx_j = e_uj dL/dy_j
+
+An item sampled into the list has no own part there; a row of the history that is not in the list has G = 0.
 
 In the family of SVD++ and FISM (Koren 2008; Kabbur et al. 2013), which the paper's factors do not have. A user never
 seen in training needs nothing but a history.
@@ -19,7 +21,7 @@ import numpy as np
 
 from topnrank._typing import Float32Array, Float64Array, FloatArray, IntArray
 from topnrank.errors import ParameterError
-from topnrank.scorers.base import Parameters, Rows, normal
+from topnrank.scorers.base import Parameters, Visited, normal
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ class History:
     """h: how a sum over a long history is scaled down."""
 
     user_block: ClassVar[str | None] = None
+    history_blocks: ClassVar[frozenset[str]] = frozenset({"history_factors", "rating_factors"})
 
     def initialise(self, n_users: int, n_items: int, seed: int) -> Parameters:
         """Small random vectors, zero bias."""
@@ -50,27 +53,28 @@ class History:
         """c for a history of `size` items; an empty one counts nothing."""
         return float(size) ** -self.exponent if size > 0 else 0.0
 
-    def scores(self, parameters: Parameters, rows: Rows, user: int) -> Float64Array:
-        """Leave-one-out scores of the user's training list."""
-        items = rows.items[rows.of(user)]
-        others = self._others(parameters, rows, user)
-        dots = np.einsum("ik,ik->i", others, parameters["item_factors"][items])
+    def scores(self, parameters: Parameters, visited: Visited) -> Float64Array:
+        """Scores of the user's list, own rows leave-one-out."""
+        items = visited.items[visited.first :]
+        dots = np.einsum("ik,ik->i", self._others(parameters, visited), parameters["item_factors"][items])
         return np.asarray(dots + parameters["item_bias"][items])
 
-    def user_gradient(self, parameters: Parameters, rows: Rows, user: int, G: Float64Array) -> Float64Array:
+    def user_gradient(self, parameters: Parameters, visited: Visited, G: Float64Array) -> Float64Array:
         """Nothing: there is no user vector."""
         return np.empty(0)
 
     def item_gradients(
-        self, parameters: Parameters, rows: Rows, user: int, G_user: Float64Array, G_item: Float64Array
+        self, parameters: Parameters, visited: Visited, G_user: Float64Array, G_item: Float64Array
     ) -> Parameters:
         """q and b follow G_item; the history vectors y and x, being the user's side, follow G_user."""
-        q = parameters["item_factors"][rows.items[rows.of(user)]]
-        pull = self.scale(G_user.size - 1) * (G_user @ q - G_user[:, None] * q)
+        q = parameters["item_factors"][visited.items]
+        G = np.concatenate([np.zeros(visited.first), G_user])  # rows of the history only have no score
+        pushed = (self._scales(visited) * G)[:, None] * q
+        pull = pushed.sum(axis=0) - pushed[: visited.own]
         return {
-            "item_factors": G_item[:, None] * self._others(parameters, rows, user),
+            "item_factors": G_item[:, None] * self._others(parameters, visited),
             "history_factors": pull,
-            "rating_factors": rows.residuals[rows.of(user), None] * pull,
+            "rating_factors": visited.residuals[: visited.own, None] * pull,
             "item_bias": G_item,
         }
 
@@ -79,12 +83,19 @@ class History:
         parts = parameters["history_factors"][items] + residuals[:, None] * parameters["rating_factors"][items]
         return np.asarray(self.scale(items.size) * parts.sum(axis=0, dtype=np.float64))
 
-    def _others(self, parameters: Parameters, rows: Rows, user: int) -> Float64Array:
-        """(m, k) s_u without each item's own part."""
-        items = rows.items[rows.of(user)]
-        own = parameters["history_factors"][items].astype(np.float64)
-        own += rows.residuals[rows.of(user), None] * parameters["rating_factors"][items]
-        return np.asarray(self.scale(items.size - 1) * (own.sum(axis=0) - own))
+    def _scales(self, visited: Visited) -> Float64Array:
+        """(n,) c of each row: of the history without it for own rows, of the whole history for sampled ones."""
+        own, sampled = visited.own, visited.items.size - visited.own
+        return np.repeat([self.scale(own - 1), self.scale(own)], [own, sampled])
+
+    def _others(self, parameters: Parameters, visited: Visited) -> Float64Array:
+        """(m, k) c_u times the history's sum without each list item's own part."""
+        history = visited.items[: visited.own]
+        parts = np.zeros((visited.items.size, self.factors))
+        parts[: visited.own] = parameters["history_factors"][history]
+        parts[: visited.own] += visited.residuals[: visited.own, None] * parameters["rating_factors"][history]
+        others = self._scales(visited)[:, None] * (parts.sum(axis=0) - parts)
+        return np.asarray(others[visited.first :])
 
 
 @dataclass(frozen=True)

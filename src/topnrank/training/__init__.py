@@ -3,12 +3,13 @@
 from topnrank.training.callbacks import Callback, EarlyStopping, Progress, Recorder, Tolerance
 from topnrank.training.checkpoint import Checkpoint
 from topnrank.training.loop import Round, train
-from topnrank.training.optimisers import SGD, AdaGrad, Optimizer, make_optimizer
+from topnrank.training.optimisers import SGD, AdaGrad, AdaptiveDescent, Optimizer, make_optimizer, start_state
 from topnrank.training.schedule import Schedule
 
 __all__ = [
     "SGD",
     "AdaGrad",
+    "AdaptiveDescent",
     "Callback",
     "Checkpoint",
     "EarlyStopping",
@@ -19,5 +20,6 @@ __all__ = [
     "Schedule",
     "Tolerance",
     "make_optimizer",
+    "start_state",
     "train",
 ]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from topnrank.engines import Engine, Visit
+from topnrank.engines import Engine, Moment, Visit
 from topnrank.errors import DivergenceError
 from topnrank.training.schedule import Schedule
 
@@ -62,9 +62,10 @@ def train(engine: Engine, schedule: Schedule, callbacks: Sequence[Callback] = ()
 def _run_round(engine: Engine, schedule: Schedule, number: int) -> Round:
     value, active, lists, moved = 0.0, 0, 0, 0.0
     iteration = number * schedule.batches_per_round
+    last = max(schedule.rounds * schedule.batches_per_round - 1, 1)
     for users in schedule.batches(number):
+        visit = engine.visit(users, Moment(iteration, min(iteration / last, 1.0)))
         iteration += 1
-        visit = engine.visit(users)
         _check_finite(visit, iteration)
         value, active = value + visit.value, active + visit.active
         lists, moved = lists + visit.lists, moved + visit.moved

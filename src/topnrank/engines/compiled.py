@@ -1,0 +1,94 @@
+"""From an objective to its kernel: the one table a new objective is entered in."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from topnrank import objectives
+from topnrank._typing import Float64Array
+from topnrank.kernels.climf import CLiMFSettings, climf_lists, log_terms
+from topnrank.kernels.context import Batch, Lists
+from topnrank.kernels.gaussian import GaussianSettings, gaussian_lists
+from topnrank.kernels.listpmf import BRESLOW, FIXED, SHUFFLED, PlackettLuceSettings, listpmf_lists
+from topnrank.kernels.listrank import TopOneSettings, listrank_lists
+from topnrank.kernels.mfadg import mfadg_lists
+from topnrank.kernels.objectives import DCGSettings, squared_lists, weighted_dcg_lists
+from topnrank.kernels.pairs import BPRSettings, WarpSettings, bpr_lists, warp_lists
+from topnrank.kernels.ranks import LAPLACE, RAMP, RELU, SIGMOID, Step, sigmoid_terms
+from topnrank.kernels.tfmap import tfmap_lists
+from topnrank.kernels.truncated import TruncatedSettings, auc_lists, map_lists, mrr_lists
+from topnrank.kernels.xclimf import XCLiMFSettings, xclimf_lists
+from topnrank.objectives import Laplace, Objective, Ramp, ReLU, Sigmoid, StepFunction
+from topnrank.objectives.base import Occasion, evaluate_list
+
+RunLists = Callable[[Batch, Float64Array, Float64Array, Float64Array], None]
+"""Fills the arrays G and report of `Lists` from a batch and its scores."""
+
+_STEPS: dict[type, int] = {ReLU: RELU, Sigmoid: SIGMOID, Laplace: LAPLACE, Ramp: RAMP}
+_TIES = {"breslow": BRESLOW, "shuffled": SHUFFLED, "fixed": FIXED}
+
+
+def _step(step: StepFunction) -> Step:
+    """The step as numbers for the rank engine."""
+    return Step(_STEPS[type(step)], float(getattr(step, "steepness", 1.0)), sigmoid_terms())
+
+
+def _logistic(steepness: float = 1.0) -> Step:
+    return _step(Sigmoid(steepness))
+
+
+def _weighted_dcg(o: objectives.WeightedDCG) -> RunLists:
+    numbers = (float(number) for number in (o.discount, o.budget, o.anchor, o.anneal))
+    return partial(weighted_dcg_lists, _step(o.step), DCGSettings(float(o.n), o.truncate, o.exact, *numbers))
+
+
+def _truncated(o: Any, lists: Callable[..., None]) -> RunLists:
+    own = (getattr(o, "tau", 1.0), getattr(o, "margin", 1.0))
+    numbers = (float(number) for number in (o.budget, o.anchor, o.anneal, *own))
+    return partial(lists, _step(o.step), TruncatedSettings(float(o.n), o.truncate, *numbers))
+
+
+def _plackett_luce(o: objectives.PlackettLuce) -> RunLists:
+    return partial(listpmf_lists, PlackettLuceSettings(_TIES[o.ties], o.link == "sigmoid", o.normalize))
+
+
+def _top_one(o: objectives.TopOneCrossEntropy) -> RunLists:
+    return partial(listrank_lists, TopOneSettings(o.link == "sigmoid", o.per_item, float(o.scale)))
+
+
+_KERNELS: dict[type, Callable[[Any], RunLists]] = {
+    objectives.WeightedDCG: _weighted_dcg,
+    objectives.TruncatedMRR: lambda o: _truncated(o, mrr_lists),
+    objectives.TruncatedMAP: lambda o: _truncated(o, map_lists),
+    objectives.TruncatedAUC: lambda o: _truncated(o, auc_lists),
+    objectives.Squared: lambda o: squared_lists,
+    objectives.CLiMFBound: lambda o: partial(climf_lists, _logistic(), CLiMFSettings(o.mean_pairs, log_terms())),
+    objectives.XCLiMFBound: lambda o: partial(xclimf_lists, XCLiMFSettings(o.mean_pairs)),
+    objectives.SmoothAP: lambda o: partial(tfmap_lists, _logistic()),
+    objectives.TopOneCrossEntropy: _top_one,
+    objectives.PlackettLuce: _plackett_luce,
+    objectives.GaussianDCG: lambda o: partial(gaussian_lists, GaussianSettings(float(o.floor), o.normalize)),
+    objectives.AveragedDiscountedGain: lambda o: partial(mfadg_lists, _logistic(o.steepness)),
+    objectives.PairwiseLogistic: lambda o: partial(bpr_lists, BPRSettings(o.tries, o.pairs)),
+    objectives.WarpHinge: lambda o: partial(warp_lists, WarpSettings(float(o.margin), o.tries)),
+}
+
+
+def compiled_lists(objective: Objective) -> RunLists:
+    """The kernel of an objective, or its NumPy body list by list where it, or its step function, is the user's own."""
+    has_own_step = hasattr(objective, "step") and type(objective.step) not in _STEPS
+    if type(objective) not in _KERNELS or has_own_step:
+        return partial(_reference_lists, objective)
+    return _KERNELS[type(objective)](objective)
+
+
+def _reference_lists(
+    objective: Objective, batch: Batch, scores: Float64Array, G: Float64Array, report: Float64Array
+) -> None:
+    lists = Lists(G, report)
+    for n, (lo, hi) in enumerate(zip(batch.first, batch.offsets[1:], strict=True)):
+        own = max(batch.own[n], lo)
+        occasion = Occasion(int(hi - own), float(batch.weights[n]), int(batch.keys[n]), batch.progress)
+        g = evaluate_list(objective, scores[lo:hi], batch.gains[lo:hi], occasion)
+        lists.G[:, lo:hi] = g.user, g.item
+        lists.report[n] = g.value, g.active

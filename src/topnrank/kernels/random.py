@@ -1,0 +1,27 @@
+"""Random numbers by counter inside kernels: the t-th draw of a key, the same as `rng.uniforms` gives."""
+
+import numpy as np
+
+from topnrank.kernels._jit import kernel
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_S30, _S27, _S31, _S11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
+SAMPLING = np.uint64(1 << 40)
+"""Draws from here on choose the sampled items of a list; those before belong to its objective."""
+
+
+@kernel
+def uniform(key, counter):
+    """Draw number `counter` of `key` from [0, 1); both are uint64 (splitmix64 at position `counter`)."""
+    word = key + (counter + np.uint64(1)) * GOLDEN
+    word = (word ^ (word >> _S30)) * _FIRST
+    word = (word ^ (word >> _S27)) * _SECOND
+    word = word ^ (word >> _S31)
+    return float(word >> _S11) * 2.0**-53
+
+
+@kernel
+def draw_below(key, counter, n):
+    """Draw number `counter` of `key`: a whole number from 0 to n - 1."""
+    return min(int(uniform(key, np.uint64(counter)) * n), n - 1)

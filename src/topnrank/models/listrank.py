@@ -1,0 +1,47 @@
+"""ListRank: cross entropy of top-one probabilities."""
+
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+from topnrank.errors import one_of
+from topnrank.models.checks import check_flag, check_number
+from topnrank.models.factor_model import FactorModel
+from topnrank.models.search import Choice, Space
+from topnrank.objectives import Objective
+from topnrank.objectives.links import LINKS
+from topnrank.objectives.listrank import TopOneCrossEntropy
+
+
+@final
+@dataclass(eq=False, kw_only=True)
+class ListRank(FactorModel):
+    """Minimises - sum_j p^r_j ln p^s_j, p^r = softmax(grades), p^s = softmax(g(f)) (Shi, Larson, Hanjalic 2010).
+
+    Use it for ratings on a few levels when a list-wise model of linear cost without a sort is wanted: its target is how
+    much better an item is, not only that it is better. Do not use it where only one level is observed (likes,
+    purchases): then every target is uniform and nothing is learnt about order. The top of the list weighs little more
+    than the rest.
+    """
+
+    link: str = "sigmoid"
+    """What the softmax is taken of: "sigmoid" (the logistic of the score, the paper) or "identity" (the score)."""
+    per_item: bool = True
+    """Loss times the length of the list, so that an item's gradient does not shrink with it; False is the paper's."""
+    scale: float = 1.0
+    """Multiplies the loss; with AdaGrad it acts only against the regularisation."""
+
+    name: ClassVar[str] = "list-rank"
+    summary: ClassVar[str] = "list-wise: cross entropy of top-one probabilities of grades and scores"
+    default_feedback: ClassVar[str | None] = "grades"
+    own_space: ClassVar[Space] = {"link": Choice(LINKS)}
+
+    def check(self) -> None:
+        """Shared rules and those of the objective."""
+        super().check()
+        one_of("link", self.link, LINKS)
+        check_flag(self, "per_item")
+        check_number(self, "scale", above_zero=True)
+
+    def objective(self) -> Objective:
+        """The cross entropy with this model's settings."""
+        return TopOneCrossEntropy(self.link, self.per_item, float(self.scale))

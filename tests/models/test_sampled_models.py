@@ -1,0 +1,72 @@
+"""BPR, WARP and MFADG: what their hyper-parameters mean and which values are refused."""
+
+import re
+
+import pytest
+
+from topnrank.errors import ParameterError
+from topnrank.models.bpr import BPR
+from topnrank.models.mfadg import MFADG
+from topnrank.models.search import draw_settings
+from topnrank.models.warp import WARP
+from topnrank.objectives.bpr import PairwiseLogistic
+from topnrank.objectives.mfadg import AveragedDiscountedGain
+from topnrank.objectives.warp import WarpHinge
+
+every_model = pytest.mark.parametrize("kind", [BPR, WARP, MFADG])
+
+
+def test_the_objectives_have_the_models_settings():
+    assert BPR(tries=7, pairs=2).objective() == PairwiseLogistic(tries=7, pairs=2)
+    assert WARP(margin=0.5, tries=9).objective() == WarpHinge(margin=0.5, tries=9)
+    assert MFADG(steepness=3).objective() == AveragedDiscountedGain(steepness=3.0)
+
+
+def test_the_usual_settings():
+    assert BPR().objective() == PairwiseLogistic(tries=5, pairs=1)
+    assert WARP().objective() == WarpHinge(margin=1.0, tries=30)
+    assert MFADG().objective() == AveragedDiscountedGain(steepness=1.0)
+    assert (BPR().negatives, WARP().negatives, MFADG().negatives) == (0, 0, 100)
+
+
+@pytest.mark.parametrize("kind", [BPR, WARP])
+def test_only_likes_enter_the_lists_once_there_are_negatives(kind):
+    assert not kind().relevant_only()
+    assert kind(negatives=50).relevant_only()
+
+
+def test_only_likes_ever_enter_the_lists_of_mfadg():
+    assert MFADG().relevant_only()
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "message"),
+    [
+        (BPR, {"negatives": -1}, "BPR.negatives must be a whole number of at least 0, got -1"),
+        (BPR, {"tries": 0}, "BPR.tries must be a whole number of at least 1, got 0"),
+        (BPR, {"pairs": 1.5}, "BPR.pairs must be a whole number of at least 1, got 1.5"),
+        (BPR, {"pairs": 300, "tries": 300}, "BPR: pairs * tries must be at most 65536, got 300 * 300"),
+        (WARP, {"negatives": 2.0}, "WARP.negatives must be a whole number of at least 0, got 2.0"),
+        (WARP, {"tries": 0}, "WARP.tries must be a whole number of at least 1, got 0"),
+        (WARP, {"tries": 65537}, "WARP: tries must be at most 65536, got 65537"),
+        (WARP, {"margin": 0.0}, "WARP.margin must be a finite number above 0, got 0.0"),
+        (MFADG, {"negatives": 0}, "MFADG.negatives must be a whole number of at least 1, got 0"),
+        (MFADG, {"steepness": float("nan")}, "MFADG.steepness must be a finite number above 0, got nan"),
+        (BPR, {"factors": 0}, "BPR.factors must be a whole number of at least 1, got 0"),
+    ],
+)
+def test_bad_values_are_refused(kind, values, message):
+    with pytest.raises(ParameterError, match=f"^{re.escape(message)}$"):
+        kind(**values)
+
+
+@every_model
+def test_every_setting_of_the_search_space_is_allowed(kind):
+    for trial in range(20):
+        kind(**draw_settings(kind.own_space, 0, trial))
+
+
+@every_model
+def test_the_summary_says_what_kind_of_loss_it_is(kind):
+    assert kind.summary.split(":")[0] in ("pair-wise", "list-wise")
+    assert len(kind.summary) < 110

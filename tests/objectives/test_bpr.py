@@ -1,0 +1,189 @@
+"""BPR: the loss of its drawn pairs, and what the draws mean on average."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from topnrank.objectives.base import Occasion
+from topnrank.objectives.bpr import PairwiseLogistic
+from topnrank.objectives.draws import STRIDE
+from topnrank.rng import draws_below, stream, visit_keys
+from topnrank.testing.gradients import central_differences
+
+RATED = Occasion(key=7)
+UNOBSERVED = Occasion(sampled=4, weight=25.0, key=7)
+every_occasion = pytest.mark.parametrize("occasion", [RATED, UNOBSERVED], ids=["rated", "unobserved"])
+every_objective = pytest.mark.parametrize(
+    "objective", [PairwiseLogistic(), PairwiseLogistic(tries=2), PairwiseLogistic(pairs=3)], ids=str
+)
+
+
+def random_list(case, occasion=RATED, m=12):
+    """Scores, and gains of both signs with some equal ones; sampled rows have none."""
+    draw = stream(case, "test list")
+    scores, gains = draw.normal(size=m), draw.integers(-2, 3, m).astype(float)
+    gains[m - occasion.sampled :] = 0.0
+    return scores, gains
+
+
+def pairs_by_hand(objective, gains, occasion):
+    """The (winner, loser) pairs of a visit, draw by draw."""
+    own, found = gains.size - occasion.sampled, []
+
+    def draw(row, t, n):
+        return int(draws_below(occasion.key, row * STRIDE + t, n)[0])
+
+    for i in range(own):
+        for p in range(objective.pairs):
+            if occasion.sampled:
+                if gains[i] > 0:
+                    found.append((i, own + draw(i, p, occasion.sampled)))
+                continue
+            for t in range(objective.tries):
+                others = [j for j in range(own) if j != i]
+                j = others[draw(i, p * objective.tries + t, own - 1)]
+                if gains[j] != gains[i]:
+                    found.append((i, j) if gains[i] > gains[j] else (j, i))
+                    break
+    return found
+
+
+@every_occasion
+@every_objective
+@pytest.mark.parametrize("case", range(5))
+def test_the_value_is_the_sum_over_the_drawn_pairs(objective, occasion, case):
+    scores, gains = random_list(case, occasion)
+    pairs = pairs_by_hand(objective, gains, occasion)
+    assert pairs
+    expected = -sum(np.log(1 / (1 + np.exp(-(scores[i] - scores[j])))) for i, j in pairs)
+    assert objective.evaluate(scores, gains, occasion).value == pytest.approx(expected, rel=1e-12)
+    assert_array_equal(objective.draw_pairs(gains, occasion), pairs)
+
+
+@every_occasion
+@every_objective
+@pytest.mark.parametrize("case", range(3))
+def test_the_gradient_is_the_derivative_of_the_value(objective, occasion, case):
+    scores, gains = random_list(case, occasion)
+    numeric = central_differences(lambda f: objective.evaluate(f, gains, occasion).value, scores)
+    result = objective.evaluate(scores, gains, occasion)
+    assert_allclose(result.user, numeric, atol=1e-8)
+    assert_array_equal(result.item, result.user)
+    assert result.active == scores.size
+
+
+@every_occasion
+def test_the_gradient_is_that_of_the_paper_by_autograd(occasion):
+    anp = pytest.importorskip("autograd.numpy")
+    from autograd import grad
+
+    objective = PairwiseLogistic(pairs=2)
+    scores, gains = random_list(4, occasion)
+    pairs = pairs_by_hand(objective, gains, occasion)
+    loss = grad(lambda f: -sum(anp.log(1.0 / (1.0 + anp.exp(f[j] - f[i]))) for i, j in pairs))
+    assert_allclose(objective.evaluate(scores, gains, occasion).user, loss(scores), rtol=1e-12, atol=1e-14)
+
+
+def means_and_errors(objective, scores, gains, sampled):
+    """Mean of loss and gradient over many visits, and the standard errors."""
+    visits = []
+    for key in visit_keys(3, 0, np.arange(4000)):
+        result = objective.evaluate(scores, gains, Occasion(sampled=sampled, key=int(key)))
+        visits.append([result.value, *result.user])
+    return np.mean(visits, axis=0), np.std(visits, axis=0) / np.sqrt(len(visits))
+
+
+def sum_over(scores, pairs):
+    """Loss and gradient of the sum over given pairs."""
+    value, G = 0.0, np.zeros(scores.size)
+    for i, j in pairs:
+        value += np.log(1 + np.exp(scores[j] - scores[i]))
+        force = 1 / (1 + np.exp(scores[i] - scores[j]))
+        G[i] -= force
+        G[j] += force
+    return np.array([value, *G])
+
+
+def test_on_average_rated_pairs_are_all_pairs_but_for_a_factor():
+    scores, m = random_list(0, m=5)[0], 5
+    gains = np.array([0.5, -1.0, 3.0, 2.0, 0.0])
+    mean, error = means_and_errors(PairwiseLogistic(), scores, gains, 0)
+    whole = sum_over(scores, [(i, j) for i in range(m) for j in range(m) if gains[i] > gains[j]])
+    assert np.all(np.abs(mean - 2 / (m - 1) * whole) < 4 * error)
+
+
+def test_on_average_pairs_with_unobserved_items_are_all_such_pairs_but_for_a_factor():
+    scores = random_list(1, m=6)[0]
+    gains = np.array([1.0, -1.0, 2.0, 0.0, 0.0, 0.0])
+    mean, error = means_and_errors(PairwiseLogistic(pairs=2), scores, gains, 3)
+    whole = sum_over(scores, [(i, j) for i in (0, 2) for j in (3, 4, 5)])
+    assert np.all(np.abs(mean - 2 / 3 * whole) <= 4 * error)
+
+
+def test_a_row_without_unequal_partner_gives_up_after_its_tries():
+    """One unequal row among forty: few of the others find it in two tries, and none is paired with an equal one."""
+    gains = np.zeros(40)
+    gains[11] = 1.0
+    pairs = PairwiseLogistic(tries=2).draw_pairs(gains, RATED)
+    assert 1 <= len(pairs) < 20
+    assert_array_equal(pairs[:, 0], 11)
+    assert len(PairwiseLogistic(tries=1000).draw_pairs(gains, RATED)) == 40
+
+
+def test_another_key_draws_other_pairs():
+    gains = np.arange(30.0)
+    first, again, other = (PairwiseLogistic().draw_pairs(gains, Occasion(key=key)) for key in (1, 1, 2))
+    assert_array_equal(first, again)
+    assert np.any(first != other)
+
+
+@every_occasion
+@given(shift=st.floats(-100, 100), case=st.integers(0, 50))
+def test_only_differences_of_scores_matter(occasion, shift, case):
+    scores, gains = random_list(case, occasion)
+    here, there = (PairwiseLogistic().evaluate(f, gains, occasion) for f in (scores, scores + shift))
+    assert there.value == pytest.approx(here.value, rel=1e-9)
+    assert_allclose(there.user, here.user, rtol=1e-9, atol=1e-12)
+    assert abs(here.user.sum()) < 1e-12 * max(np.abs(here.user).sum(), 1.0)
+
+
+@given(case=st.integers(0, 50))
+def test_only_winners_rise_against_unobserved_items(case):
+    scores, gains = random_list(case, UNOBSERVED)
+    G = PairwiseLogistic().evaluate(scores, gains, UNOBSERVED).user
+    assert np.all(G[gains > 0] < 0)
+    assert np.all(G[-4:] >= 0)
+    assert_array_equal(G[:-4][gains[:-4] <= 0], 0.0)
+
+
+@every_occasion
+@every_objective
+@pytest.mark.parametrize("gains", [np.zeros(6), np.ones(6), -np.ones(6), np.array([1.0, -1.0, 1.0, -1.0, 0.0, 5.0])])
+@pytest.mark.parametrize("scores", [np.array([1e6, -1e6, 0.0, 1e6, 1e-6, -1e6]), np.zeros(6)], ids=["huge", "tied"])
+def test_hazards_stay_finite(objective, occasion, scores, gains):
+    gains = gains.copy()
+    gains[6 - occasion.sampled :] = 0.0
+    with np.errstate(all="raise", under="ignore"):
+        result = objective.evaluate(scores, gains, occasion)
+    assert np.isfinite(result.value)
+    assert np.isfinite(result.user).all()
+
+
+def test_a_pair_far_in_the_wrong_order_costs_its_gap():
+    result = PairwiseLogistic().evaluate(np.array([-1e6, 1e6]), np.array([1.0, 0.0]))
+    assert result.value == pytest.approx(2 * 2e6)  # each of the two rows draws the other
+    assert_array_equal(result.user, [-2.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("gains", "sampled"),
+    [([2.0], 0), ([3.0, 3.0, 3.0], 0), ([-1.0, 0.0, 0.0], 2), ([0.0, 0.0], 2)],
+    ids=["one item", "equal gains", "no positives", "no own rows"],
+)
+def test_without_pairs_there_is_no_loss(gains, sampled):
+    gains = np.array(gains)
+    result = PairwiseLogistic(pairs=2).evaluate(np.linspace(0, 1, gains.size), gains, Occasion(sampled=sampled))
+    assert result.value == 0.0
+    assert_array_equal(result.user, np.zeros(gains.size))

@@ -1,0 +1,184 @@
+"""Truncated MRR, MAP and AUC: dead zone and annealing, kinks, symmetries, hazards."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from truncated_lists import METRICS, START, STEPS, every_metric, every_objective, random_list, ranks
+
+from topnrank.objectives import Laplace, Ramp, ReLU, TruncatedAUC, TruncatedMAP, TruncatedMRR, WeightedDCG
+from topnrank.objectives.base import Occasion
+from topnrank.objectives.shaping import annealed
+from topnrank.rng import stream
+
+# -- dead zone and annealing -------------------------------------------------------------------------------------------
+
+FAR_DOWN = np.array([0.95, 0.9, 0.85, 0.8, 0.0])
+"""The last item has R = 3.5 with ReLU and ramp: beyond N = 2, within a cut at the length of the list."""
+DEAD = {
+    # the one positive is at the end of the list
+    TruncatedMRR: (FAR_DOWN, np.array([-1.0, -1.0, -1.0, -1.0, 1.0])),
+    # a positive at the top is alive, the one at the end is not
+    TruncatedMAP: (FAR_DOWN, np.array([1.0, -1.0, -1.0, -1.0, 1.0])),
+    # positives hold the top, so that every negative is cut, and with them what pulls up the last positive
+    TruncatedAUC: (np.array([0.95, 0.9, 0.85, 0.0, -0.02]), np.array([1.0, 1.0, 1.0, -1.0, 1.0])),
+}
+
+
+@pytest.mark.parametrize("step", [ReLU(), Ramp()], ids=repr)
+@every_metric
+def test_a_positive_beyond_n_is_dead_unless_the_cut_is_annealed(metric, step):
+    scores, gains = DEAD[metric]
+    assert 2.0 <= ranks(step, scores, range(5))[4] < 5.0
+    objective = metric(step, n=2, anneal=0.5)
+    for dead in (replace(objective, anneal=0.0).evaluate(scores, gains, START), objective.evaluate(scores, gains)):
+        assert dead.user[4] == 0.0
+    assert objective.evaluate(scores, gains, START).user[4] < -1e-3  # descent lifts it
+
+
+@every_metric
+def test_with_laplace_a_cut_positive_feels_other_ranks_at_most(metric):
+    """MRR and AUC are dead as with ReLU; MAP leaves what the item does to the ranks of those that are not cut."""
+    scores, gains = DEAD[metric]
+    dead = metric(Laplace(), n=2).evaluate(scores, gains).user[4]
+    assert dead != 0.0 if metric is TruncatedMAP else dead == 0.0
+    assert metric(Laplace(), n=2, anneal=1.0).evaluate(scores, gains, START).user[4] < min(dead, 0.0) - 1e-3
+
+
+def test_dcg_has_the_same_dead_zone_and_the_same_cure():
+    scores, gains = DEAD[TruncatedMAP]
+    objective = WeightedDCG(ReLU(), n=2, exact=True, anneal=0.5)
+    assert objective.evaluate(scores, gains).user[4] == 0.0
+    alive = objective.evaluate(scores, gains, START)
+    assert alive.user[4] < -1e-3
+    whole = WeightedDCG(ReLU(), n=5, exact=True).evaluate(scores, gains)
+    assert_array_equal(alive.user, whole.user)
+    assert (alive.value, alive.active) == (whole.value, int(np.sum(np.array(ranks(ReLU(), scores, range(5))) < 2)))
+
+
+def test_auc_lifts_a_cut_positive_while_a_negative_is_in_front():
+    scores, gains = np.array([9.0, 8.0, 7.0, 6.0, 0.0]), np.array([-1.0, -1.0, -1.0, -1.0, 1.0])
+    assert TruncatedAUC(ReLU(), n=2).evaluate(scores, gains).user[-1] < 0.0
+
+
+def test_the_annealed_cut():
+    assert [annealed(3, 11, 0.5, progress) for progress in (0.0, 0.25, 0.5, 1.0)] == [11.0, 7.0, 3.0, 3.0]
+    assert annealed(3, 11, 0.0, 0.0) == 3.0
+    assert annealed(20, 11, 0.5, 0.0) == 20.0  # a cut longer than the list stays
+
+
+@every_metric
+def test_active_counts_by_the_plain_n(metric):
+    scores = np.array([3.0, 2.0, 1.0, 0.0])  # ReLU ranks 0, 1, 3, 6
+    gains = np.array([1.0, -1.0, 1.0, -1.0])
+    counts = [metric(ReLU(), n=n, anneal=1.0).evaluate(scores, gains, START).active for n in (1, 2, 4, 7)]
+    assert counts == [1, 2, 3, 4]
+
+
+# -- kinks, symmetries, hazards ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("metric", [TruncatedMRR, TruncatedMAP])
+def test_an_item_exactly_at_n_is_cut(metric):
+    result = metric(ReLU(), n=2).evaluate(np.array([2.0, 0.0]), np.array([0.0, 1.0]))
+    assert result.value == 0.0
+    assert_array_equal(result.user, 0.0)
+
+
+def test_auc_at_its_kinks():
+    at_the_margin = TruncatedAUC(ReLU(), truncate=False).evaluate(np.array([1.0, 0.0]), np.array([1.0, -1.0]))
+    assert_array_equal(at_the_margin.user, 0.0)
+    at_n = TruncatedAUC(ReLU(), n=2, margin=5.0).evaluate(np.array([2.0, 0.0]), np.array([1.0, -1.0]))
+    assert at_n.value == 0.0
+    assert_array_equal(at_n.user, 0.0)
+
+
+def test_tied_items_exert_no_force_with_relu_but_the_margin_does():
+    gains = np.array([1.0, 1.0, -1.0, 2.0, 0.0])
+    for metric in (TruncatedMRR, TruncatedMAP):
+        assert_array_equal(metric(ReLU()).evaluate(np.zeros(5), gains).user, 0.0)
+    assert_allclose(TruncatedAUC(ReLU()).evaluate(np.zeros(5), gains).user, [-1 / 3, -1 / 3, 1 / 2, -1 / 3, 1 / 2])
+
+
+@every_objective
+def test_the_gradient_sums_to_zero(objective):
+    scores, gains = random_list(2)
+    G = replace(objective, anchor=0.4, budget=0.2).evaluate(scores, gains).user
+    assert abs(G.sum()) < 1e-12 * np.abs(G).sum()
+
+
+@given(
+    shift=st.floats(-100, 100), case=st.integers(0, 20), step=st.sampled_from(STEPS), metric=st.sampled_from(METRICS)
+)
+def test_only_differences_of_scores_matter(shift, case, step, metric):
+    scores, gains = random_list(case)
+    gaps = np.abs(scores[:, None] - scores[None, :])
+    assume(np.all(np.abs(gaps - 1.0) > 1e-9))
+    objective = metric(step, n=5, anchor=1.0, budget=0.1)
+    here, there = objective.evaluate(scores, gains), objective.evaluate(scores + shift, gains)
+    assert there.value == pytest.approx(here.value, rel=1e-9)
+    assert_allclose(there.user, here.user, rtol=1e-7, atol=1e-9)
+
+
+@given(case=st.integers(0, 20), step=st.sampled_from(STEPS), metric=st.sampled_from(METRICS))
+def test_neither_the_order_of_the_list_nor_the_size_of_a_gain_matters(case, step, metric):
+    scores, gains = random_list(case)
+    order = stream(case, "test order").permutation(scores.size)
+    objective = metric(step, n=5, budget=0.1)
+    here, there = objective.evaluate(scores, gains), objective.evaluate(scores[order], np.sign(gains)[order])
+    assert there.value == pytest.approx(here.value, rel=1e-9)
+    assert_allclose(there.user, here.user[order], rtol=1e-9, atol=1e-12)
+
+
+@every_objective
+@pytest.mark.parametrize("gains", [np.zeros(6), -np.ones(6)], ids=["zero", "negative"])
+def test_without_positives_nothing_happens(objective, gains):
+    scores, _ = random_list(0, 6)
+    result = replace(objective, budget=0.15).evaluate(scores, gains)
+    assert result.value == 0.0
+    assert_array_equal(result.user, 0.0)
+
+
+def test_without_negatives_auc_does_nothing():
+    result = TruncatedAUC(budget=0.15).evaluate(np.array([1.0, 0.5]), np.ones(2))
+    assert result.value == 0.0
+    assert_array_equal(result.user, 0.0)
+
+
+@every_objective
+@pytest.mark.parametrize(
+    "gains",
+    [np.zeros(6), np.ones(6), -np.ones(6), np.array([1.0, -1.0, 1.0, -1.0, 0.0, 5.0]), -np.arange(-1.0, 5.0)],
+    ids=["zero", "equal", "negative", "mixed", "one"],
+)
+@pytest.mark.parametrize(
+    "scores",
+    [np.array([1e6, -1e6, 0.0, 1e6, 1e-6, -3.0]), np.zeros(6), np.array([3.0, 3.0, 2.0, 1.0, 1.0, 0.0])],
+    ids=["huge", "all tied", "some tied"],
+)
+def test_hazards_stay_finite(objective, scores, gains):
+    objective = replace(objective, anchor=0.5, budget=0.15, anneal=0.5)
+    for told in (START, Occasion()):
+        with np.errstate(all="raise", under="ignore"):
+            result = objective.evaluate(scores, gains, told)
+        assert np.isfinite(result.value)
+        assert np.isfinite(result.user).all()
+
+
+@every_objective
+@pytest.mark.parametrize("gain", [2.0, -2.0])
+def test_a_single_item_feels_nothing(objective, gain):
+    result = replace(objective, anchor=1.0, budget=0.15).evaluate(np.array([3.0]), np.array([gain]))
+    assert_array_equal(result.user, 0.0)
+    assert result.value == (-1.0 if gain > 0 and not isinstance(objective, TruncatedAUC) else 0.0)
+
+
+@pytest.mark.parametrize("m", range(2, 12))
+@every_metric
+def test_rounding_is_not_blown_up_to_the_budget(metric, m):
+    """All scores and gains equal: no force but rounding, which the budget must leave alone."""
+    result = metric(truncate=False, budget=0.15).evaluate(np.full(m, 0.3), np.full(m, 0.7))
+    assert np.abs(result.user).max() < 1e-12

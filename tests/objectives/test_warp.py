@@ -1,0 +1,184 @@
+"""WARP: the hinge on the first violator, weighted by the rank its rarity suggests."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from topnrank.objectives.base import Occasion
+from topnrank.objectives.draws import STRIDE
+from topnrank.objectives.warp import WarpHinge
+from topnrank.rng import draws_below, stream, visit_keys
+from topnrank.testing.gradients import central_differences
+
+RATED = Occasion(key=7)
+UNOBSERVED = Occasion(sampled=4, weight=24.9, key=7)
+every_occasion = pytest.mark.parametrize("occasion", [RATED, UNOBSERVED], ids=["rated", "unobserved"])
+every_objective = pytest.mark.parametrize(
+    "objective", [WarpHinge(), WarpHinge(tries=3), WarpHinge(margin=0.2)], ids=str
+)
+
+
+def random_list(case, occasion=RATED, m=20):
+    """Scores, and gains of both signs with some equal ones; sampled rows have none."""
+    draw = stream(case, "test list")
+    scores, gains = draw.normal(size=m), draw.integers(-2, 3, m).astype(float)
+    gains[m - occasion.sampled :] = 0.0
+    return scores, gains
+
+
+def violators_by_hand(objective, scores, gains, occasion):
+    """(positive, violator, Phi) of a visit, draw by draw."""
+    own, found = gains.size - occasion.sampled, []
+    for i in range(own):
+        lower = [j for j in range(own) if gains[j] < gains[i]]
+        unobserved = round(occasion.weight * occasion.sampled) if gains[i] > 0 else 0
+        J = unobserved if occasion.sampled else len(lower)
+        T = 0
+        for t in range(objective.tries if J else 0):
+            j = int(draws_below(occasion.key, i * STRIDE + t, occasion.sampled or own)[0])
+            if occasion.sampled:
+                j += own
+            elif j not in lower:
+                continue
+            T += 1
+            if scores[j] > scores[i] - objective.margin:
+                found.append((i, j, np.log(1 + max(np.floor(J / T), 1))))
+                break
+    return found
+
+
+@every_occasion
+@every_objective
+@pytest.mark.parametrize("case", range(5))
+def test_the_value_is_the_weighted_hinge_of_the_first_violators(objective, occasion, case):
+    scores, gains = random_list(case, occasion)
+    found = violators_by_hand(objective, scores, gains, occasion)
+    assert found
+    expected = sum(phi * max(0.0, objective.margin - scores[i] + scores[j]) for i, j, phi in found)
+    assert objective.evaluate(scores, gains, occasion).value == pytest.approx(expected, rel=1e-12)
+
+
+@every_occasion
+@every_objective
+@pytest.mark.parametrize("case", range(3))
+def test_the_gradient_is_the_derivative_of_the_value(objective, occasion, case):
+    """No score of these lists crosses a margin within the step, so Phi is constant."""
+    scores, gains = random_list(case, occasion)
+    numeric = central_differences(lambda f: objective.evaluate(f, gains, occasion).value, scores)
+    result = objective.evaluate(scores, gains, occasion)
+    assert_allclose(result.user, numeric, atol=1e-8)
+    assert_array_equal(result.item, result.user)
+    assert result.active == scores.size
+
+
+@every_occasion
+def test_the_gradient_is_that_of_the_paper_by_autograd(occasion):
+    anp = pytest.importorskip("autograd.numpy")
+    from autograd import grad
+
+    scores, gains = random_list(4, occasion)
+    found = violators_by_hand(WarpHinge(), scores, gains, occasion)
+    loss = grad(lambda f: sum(phi * anp.maximum(0.0, 1.0 - f[i] + f[j]) for i, j, phi in found))
+    assert_allclose(WarpHinge().evaluate(scores, gains, occasion).user, loss(scores), rtol=1e-12, atol=1e-14)
+
+
+def test_a_positive_below_all_candidates_has_the_full_rank():
+    scores, gains = np.array([-5.0, 1.0, 2.0, 3.0]), np.array([1.0, 0.0, 0.0, 0.0])
+    result = WarpHinge().evaluate(scores, gains, Occasion(sampled=3, weight=100.0))
+    assert result.user[0] == -np.log(301)
+    assert result.user[1:].sum() == pytest.approx(np.log(301))
+    rated = WarpHinge().evaluate(scores, gains)
+    assert rated.user[0] == -np.log(4)
+
+
+def test_a_positive_above_all_margins_feels_nothing():
+    scores, gains = np.array([3.1, 1.0, 2.0, 0.0]), np.array([1.0, 0.0, 0.0, 0.0])
+    for sampled in (0, 3):
+        result = WarpHinge().evaluate(scores, gains, Occasion(sampled=sampled))
+        assert result.value == 0.0
+        assert_array_equal(result.user, 0.0)
+
+
+def test_a_candidate_exactly_at_the_margin_is_no_violator():
+    assert WarpHinge().evaluate(np.array([1.0, 0.0]), np.array([1.0, 0.0])).value == 0.0
+    assert WarpHinge().evaluate(np.array([1.0, 0.001]), np.array([1.0, 0.0])).value > 0.0
+
+
+def test_a_violator_found_after_more_draws_than_candidates_has_rank_one():
+    """Two candidates, one of them a violator that some visits draw third or later."""
+    scores, gains = np.array([2.0, 0.0, 1.5]), np.array([1.0, 0.0, 0.0])
+    weights = set()
+    for key in range(200):
+        G = WarpHinge().evaluate(scores, gains, Occasion(key=key)).user
+        assert G[1] == 0.0
+        weights.add(round(float(G[2]), 12))
+    assert weights == {round(np.log(2), 12), round(np.log(3), 12)}
+
+
+def test_draws_that_are_no_candidates_do_not_count():
+    """Of 21 rows one is a candidate and it violates: T is 1 whenever it is found, and seldom in three tries."""
+    scores, gains = np.zeros(21), np.ones(21)
+    gains[5] = 0.0
+    G = WarpHinge(tries=3).evaluate(scores, gains, RATED).user
+    rose = np.delete(-G, 5)
+    assert set(rose.tolist()) == {0.0, np.log(2)}
+    assert 0 < (rose > 0).sum() < 10
+
+
+def test_the_rank_estimate_follows_the_waiting_time_for_a_violator():
+    """A fifth of the candidates violates: P(T) = 0.2 * 0.8^(T-1), and 50 // T is about twice the true 10 on average."""
+    scores = np.concatenate([[2.0], np.zeros(40), np.full(10, 1.5)])
+    gains = np.concatenate([[1.0], np.zeros(50)])
+    ranks = []
+    for key in visit_keys(0, 0, np.arange(2000)):
+        _, phi = WarpHinge(tries=200).violator(0, scores, gains, Occasion(sampled=50, key=int(key)))
+        ranks.append(np.expm1(phi))
+    T = np.arange(1, 200)
+    expected = float(np.sum(0.2 * 0.8 ** (T - 1) * np.maximum(50 // T, 1)))
+    assert 19 < expected < 20
+    assert abs(np.mean(ranks) - expected) < 4 * np.std(ranks) / np.sqrt(len(ranks))
+
+
+@every_occasion
+@given(shift=st.integers(-100, 100), case=st.integers(0, 50))
+def test_only_differences_of_scores_matter(occasion, shift, case):
+    scores, gains = random_list(case, occasion)
+    here, there = (WarpHinge().evaluate(f, gains, occasion) for f in (scores, scores + shift))
+    assert there.value == pytest.approx(here.value, rel=1e-9)
+    assert_allclose(there.user, here.user, rtol=1e-12)
+    assert abs(here.user.sum()) < 1e-12 * max(np.abs(here.user).sum(), 1.0)
+
+
+@every_occasion
+@every_objective
+@pytest.mark.parametrize("gains", [np.zeros(6), np.ones(6), -np.ones(6), np.array([1.0, -1.0, 1.0, -1.0, 0.0, 5.0])])
+@pytest.mark.parametrize("scores", [np.array([1e6, -1e6, 0.0, 1e6, 1e-6, -1e6]), np.zeros(6)], ids=["huge", "tied"])
+def test_hazards_stay_finite(objective, occasion, scores, gains):
+    gains = gains.copy()
+    gains[6 - occasion.sampled :] = 0.0
+    with np.errstate(all="raise", under="ignore"):
+        result = objective.evaluate(scores, gains, occasion)
+    assert np.isfinite(result.value)
+    assert np.isfinite(result.user).all()
+
+
+@pytest.mark.parametrize(
+    ("gains", "sampled"),
+    [([2.0], 0), ([3.0, 3.0, 3.0], 0), ([-1.0, 0.0, 0.0], 2), ([0.0, 0.0], 2)],
+    ids=["one item", "equal gains", "no positives", "no own rows"],
+)
+def test_without_positives_there_is_no_loss(gains, sampled):
+    gains = np.array(gains)
+    result = WarpHinge().evaluate(np.zeros(gains.size), gains, Occasion(sampled=sampled))
+    assert result.value == 0.0
+    assert_array_equal(result.user, np.zeros(gains.size))
+
+
+def test_the_weight_is_within_a_constant_of_the_harmonic_sum():
+    """What the docstring says of Phi(rank) = ln(1 + rank)."""
+    ranks = np.arange(1, 100_001)
+    short = np.cumsum(1.0 / ranks) - np.log1p(ranks)
+    assert short.min() > 0.0
+    assert short.max() < 0.58
