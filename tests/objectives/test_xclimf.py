@@ -121,8 +121,8 @@ def test_full_relevance_is_climf(case):
     scores = 0.3 * random_list(case)[0]
     ones = np.ones(scores.size)
     x, c = (kind(mean_pairs=False).evaluate(scores, ones) for kind in (XCLiMFBound, CLiMFBound))
-    assert x.value + scores.size * math.log(2) == pytest.approx(c.value, rel=1e-4)
-    assert_allclose(x.user, c.user, atol=1e-4)
+    assert x.value + scores.size * math.log(2) == pytest.approx(c.value, rel=1e-3)
+    assert_allclose(x.user, c.user, atol=1e-3)
 
 
 @either
