@@ -7,7 +7,9 @@ import pytest
 from numpy.testing import assert_allclose
 from problems import LISTS, N_USERS, SCORERS, make_problem, start, visit_all
 
+from topnrank import objectives
 from topnrank.engines import Moment, make_engine
+from topnrank.engines.compiled import compiled_lists
 from topnrank.engines.cpu import CpuEngine
 from topnrank.engines.reference import ReferenceEngine
 from topnrank.errors import ParameterError
@@ -24,7 +26,8 @@ every_scorer = pytest.mark.parametrize("scorer", SCORERS)
 every_optimiser = pytest.mark.parametrize("adagrad", [False, True], ids=["sgd", "adagrad"])
 
 
-def assert_engines_agree(problem):
+def assert_engines_agree(problem, least=1e-3):
+    """The two make the same visits; every block moves by at least `least`."""
     cpu, reference = CpuEngine(problem, start(problem)), ReferenceEngine(problem, start(problem))
     for ours, theirs in zip(visit_all(cpu), visit_all(reference), strict=True):
         assert ours.value == pytest.approx(theirs.value, rel=1e-5, abs=1e-4)  # a sum of terms of both signs
@@ -36,7 +39,7 @@ def assert_engines_agree(problem):
             expected = getattr(reference.state, kind)[name]
             assert_allclose(block, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max(), err_msg=f"{kind} {name}")
     for name, block in cpu.state.parameters.items():
-        assert np.abs(block - before[name]).max() > 1e-3, f"{name} did not move"
+        assert np.abs(block - before[name]).max() > least, f"{name} did not move"
 
 
 @every_scorer
@@ -78,6 +81,32 @@ def test_draws_follow_seed_and_iteration():
 @every_optimiser
 def test_squared(scorer, adagrad):
     assert_engines_agree(make_problem(scorer, Squared(), adagrad=adagrad))
+
+
+OBJECTIVES = [
+    objectives.CLiMFBound(),
+    objectives.XCLiMFBound(),
+    objectives.SmoothAP(),
+    objectives.TopOneCrossEntropy(),
+    objectives.PlackettLuce(),
+    objectives.PlackettLuce(ties="shuffled"),
+    objectives.GaussianDCG(),
+    objectives.AveragedDiscountedGain(),
+    objectives.PairwiseLogistic(),
+    objectives.WarpHinge(),
+    objectives.TruncatedMRR(n=4, anneal=0.5, budget=0.2),
+    objectives.TruncatedMAP(n=4, anneal=0.5, budget=0.2, anchor=0.5),
+    objectives.TruncatedAUC(n=4, anneal=0.5, budget=0.2),
+    WeightedDCG(n=4, anneal=0.5),
+]
+
+
+@every_scorer
+@pytest.mark.parametrize("lists", LISTS)
+@pytest.mark.parametrize("objective", OBJECTIVES, ids=repr)
+def test_every_objective(scorer, lists, objective):
+    assert not isinstance(compiled_lists(objective).func, type(compiled_lists)), "no kernel"
+    assert_engines_agree(make_problem(scorer, objective, rate=0.05, lists=lists), least=0.0)
 
 
 class Twin:

@@ -1,6 +1,22 @@
 """Every model passes the conformance suite."""
 
-from topnrank import MODELS, BiasedMF, ItemMean, Popularity, Random, TopNRank
+from topnrank import (
+    BPR,
+    MFADG,
+    MODELS,
+    TFMAP,
+    WARP,
+    BiasedMF,
+    CLiMF,
+    GaussianRank,
+    ItemMean,
+    ListPMF,
+    ListRank,
+    Popularity,
+    Random,
+    TopNRank,
+    XCLiMF,
+)
 from topnrank.testing import ModelTests
 
 
@@ -17,6 +33,116 @@ class TestTopNRankWithFactors(ModelTests):
 class TestTopNRankOfThePaper(ModelTests):
     model = TopNRank.paper(learning_rate=1e-3, iterations=200, tolerance=0.0)
     better_than = 0.80
+
+
+class TestTopNRankForMRR(ModelTests):
+    model = TopNRank(metric="mrr", factors=8)
+    better_than = 0.84
+
+
+class TestTopNRankForMAP(ModelTests):
+    model = TopNRank(metric="map", factors=8, anchor=0.0, truncate=True, anneal=0.5)
+    better_than = 0.82
+
+
+class TestTopNRankForAUC(ModelTests):
+    model = TopNRank(metric="auc", users="factors", factors=8, anchor=0.0, truncate=True, anneal=0.5)
+    better_than = 0.8
+
+
+class TestCLiMF(ModelTests):
+    model = CLiMF(factors=8, learning_rate=0.2, epochs=20)
+    better_than = 0.8
+
+
+class TestCLiMFWithFactors(ModelTests):
+    model = CLiMF(users="factors", factors=8, learning_rate=0.2, epochs=20)
+    better_than = 0.8
+
+
+class TestXCLiMF(ModelTests):
+    model = XCLiMF(factors=8, learning_rate=0.3, regularization=0.3, epochs=20)
+    better_than = 0.8
+
+
+class TestXCLiMFWithFactors(ModelTests):
+    model = XCLiMF(users="factors", factors=8, learning_rate=0.3, regularization=0.3, epochs=20)
+    better_than = 0.8
+
+
+class TestListRank(ModelTests):
+    model = ListRank(factors=8, learning_rate=0.3, epochs=20)
+    better_than = 0.85
+
+
+class TestListRankWithFactors(ModelTests):
+    model = ListRank(users="factors", factors=8, learning_rate=0.3, epochs=20)
+    better_than = 0.85
+
+
+class TestListRankOfItsAuthors(ModelTests):
+    model = ListRank.authors(factors=8)
+    better_than = 0.8
+
+
+class TestListPMF(ModelTests):
+    model = ListPMF(factors=8, epochs=20)
+    better_than = 0.85
+
+
+class TestListPMFWithFactors(ModelTests):
+    model = ListPMF(users="factors", factors=8, ties="shuffled", epochs=20)
+    better_than = 0.84
+
+
+class TestMFADG(ModelTests):
+    model = MFADG(factors=8, negatives=30, learning_rate=30.0, regularization=1e-5, epochs=20)
+    better_than = 0.8
+
+
+class TestMFADGWithFactors(ModelTests):
+    model = MFADG(users="factors", factors=8, negatives=30, learning_rate=30.0, regularization=1e-5, epochs=30)
+    better_than = 0.79
+
+
+class TestTFMAP(ModelTests):
+    model = TFMAP(factors=8, epochs=20)
+    better_than = 0.8
+
+
+class TestTFMAPWithFactors(ModelTests):
+    model = TFMAP(users="factors", factors=8, epochs=20)
+    better_than = 0.8
+
+
+class TestGaussianRank(ModelTests):
+    model = GaussianRank(factors=8, epochs=20)
+    better_than = 0.84
+
+
+class TestGaussianRankWithFactors(ModelTests):
+    model = GaussianRank(users="factors", factors=8, epochs=20)
+    better_than = 0.84
+
+
+class TestBPR(ModelTests):
+    model = BPR(factors=8, epochs=20)
+    better_than = 0.84
+
+
+class TestBPRAgainstUnobservedItems(ModelTests):
+    model = BPR(users="factors", factors=8, negatives=20, epochs=20)
+    better_than = 0.79
+
+
+class TestWARP(ModelTests):
+    model = WARP(users="factors", factors=8, learning_rate=0.03, epochs=20)
+    better_than = 0.84
+
+
+class TestWARPAgainstUnobservedItems(ModelTests):
+    model = WARP(factors=8, negatives=20, learning_rate=0.02, epochs=20)
+    better_than = 0.79
 
 
 class TestBiasedMF(ModelTests):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, final
 
 from topnrank.models.factor_model import FactorModel
+from topnrank.models.search import Range, Space
 from topnrank.objectives import Objective, Squared
 from topnrank.training import Optimizer
 
@@ -26,6 +27,12 @@ class BiasedMF(FactorModel):
     regularization: float | Mapping[str, float] = 0.0425
     batch_size: int | float = 50
     epochs: int | None = 36
+
+    own_space: ClassVar[Space] = {
+        "init": Range(0.001, 0.1, log=True),
+        "learning_rate": Range(0.002, 0.05, log=True),
+        "regularization": Range(0.01, 0.2, log=True),
+    }
 
     name: ClassVar[str] = "biased-mf"
     summary: ClassVar[str] = "control: matrix factorisation with biases under squared loss (point-wise)"

@@ -33,7 +33,7 @@ class BPR(FactorModel):
 
     name: ClassVar[str] = "bpr"
     summary: ClassVar[str] = "pair-wise: logistic loss of pairs, of rated items or of likes against unobserved items"
-    own_space: ClassVar[Space] = {"pairs": Range(1, 4, whole=True)}
+    own_space: ClassVar[Space] = {"learning_rate": Range(0.01, 0.3, log=True), "pairs": Range(1, 4, whole=True)}
 
     def check(self) -> None:
         """Shared rules and those of the draws."""

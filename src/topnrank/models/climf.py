@@ -5,7 +5,7 @@ from typing import ClassVar, final
 
 from topnrank.models.checks import check_flag
 from topnrank.models.factor_model import FactorModel
-from topnrank.models.search import Choice, Space
+from topnrank.models.search import Range, Space
 from topnrank.objectives import Objective
 from topnrank.objectives.climf import CLiMFBound
 
@@ -26,9 +26,10 @@ class CLiMF(FactorModel):
     mean_pairs: bool = True
     """Average an item's pairs over the other liked items; False is the paper's sum, in which they drown ln g(f_j)."""
 
+    own_space: ClassVar[Space] = {"regularization": Range(0.003, 0.3, log=True)}
+
     name: ClassVar[str] = "climf"
     summary: ClassVar[str] = "list-wise: CLiMF, a bound of the reciprocal rank learnt from liked items alone"
-    own_space: ClassVar[Space] = {"mean_pairs": Choice((True, False))}
 
     def check(self) -> None:
         """Shared rules and those of the objective."""

@@ -5,7 +5,7 @@ from typing import ClassVar, final
 
 from topnrank.models.checks import check_flag, check_number
 from topnrank.models.factor_model import FactorModel
-from topnrank.models.search import Choice, Range, Space
+from topnrank.models.search import Range, Space
 from topnrank.objectives import Objective
 from topnrank.objectives.gaussian import GaussianDCG
 
@@ -29,7 +29,7 @@ class GaussianRank(FactorModel):
 
     name: ClassVar[str] = "gaussian-rank"
     summary: ClassVar[str] = "list-wise: weighted DCG with ranks from a normal distribution of the list's scores"
-    own_space: ClassVar[Space] = {"floor": Range(0.1, 2.0, log=True), "normalize": Choice((False, True))}
+    own_space: ClassVar[Space] = {"floor": Range(0.05, 1.0, log=True)}
 
     def check(self) -> None:
         """Shared rules and those of the objective."""

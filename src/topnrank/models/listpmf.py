@@ -6,7 +6,7 @@ from typing import ClassVar, final
 from topnrank.errors import one_of
 from topnrank.models.checks import check_flag
 from topnrank.models.factor_model import FactorModel
-from topnrank.models.search import Choice, Space
+from topnrank.models.search import Choice, Range, Space
 from topnrank.objectives import Objective
 from topnrank.objectives.links import LINKS
 from topnrank.objectives.listpmf import TIES, PlackettLuce
@@ -35,9 +35,8 @@ class ListPMF(FactorModel):
     name: ClassVar[str] = "list-pmf"
     summary: ClassVar[str] = "list-wise: Plackett-Luce likelihood of the order of a user's items"
     own_space: ClassVar[Space] = {
+        "learning_rate": Range(0.01, 0.3, log=True),
         "ties": Choice(("breslow", "shuffled")),
-        "link": Choice(LINKS),
-        "normalize": Choice((False, True)),
     }
 
     def check(self) -> None:

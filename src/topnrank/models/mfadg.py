@@ -31,7 +31,7 @@ class MFADG(FactorModel):
     summary: ClassVar[str] = "list-wise: averaged discounted gain against sampled unobserved items (a reconstruction)"
     own_space: ClassVar[Space] = {
         "learning_rate": Range(3.0, 300.0, log=True),
-        "regularization": Range(1e-7, 1e-4, log=True),
+        "regularization": Range(1e-6, 1e-3, log=True),
         "steepness": Range(0.5, 7.0, log=True),
         "negatives": Choice((50, 100, 200)),
     }

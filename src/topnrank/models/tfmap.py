@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, final
 
 from topnrank.models.factor_model import FactorModel
+from topnrank.models.search import Range, Space
 from topnrank.objectives import Objective
 from topnrank.objectives.tfmap import SmoothAP
 
@@ -20,6 +21,8 @@ class TFMAP(FactorModel):
     Use it where only likes are known and as a baseline from the literature. Do not use it to order items that a user
     has rated: nothing pushes disliked items down, and the pair terms pull liked ones together.
     """
+
+    own_space: ClassVar[Space] = {"regularization": Range(0.01, 0.3, log=True)}
 
     name: ClassVar[str] = "tfmap"
     summary: ClassVar[str] = "list-wise: TFMAP without context, smoothed average precision of liked items alone"

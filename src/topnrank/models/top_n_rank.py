@@ -72,6 +72,7 @@ class TopNRank(FactorModel):
     name: ClassVar[str] = "top-n-rank"
     summary: ClassVar[str] = "list-wise: weighted DCG cut at N, smoothed; the paper's method with our best settings"
     own_space: ClassVar[Space] = {
+        "learning_rate": Range(0.01, 0.3, log=True),
         "n": Range(5, 50, log=True, whole=True),
         "steepness": Range(1.0, 10.0, log=True),
         "budget": Range(0.02, 1.0, log=True),

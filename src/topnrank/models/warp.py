@@ -33,7 +33,11 @@ class WARP(FactorModel):
 
     name: ClassVar[str] = "warp"
     summary: ClassVar[str] = "pair-wise: hinge on the first violator drawn, weighted by the estimated rank"
-    own_space: ClassVar[Space] = {"margin": Range(0.1, 3.0, log=True), "tries": Choice((10, 30, 100))}
+    own_space: ClassVar[Space] = {
+        "learning_rate": Range(0.003, 0.1, log=True),
+        "margin": Range(0.1, 1.0, log=True),
+        "tries": Choice((10, 30, 100)),
+    }
 
     def check(self) -> None:
         """Shared rules and those of the draws."""

@@ -5,7 +5,7 @@ from typing import ClassVar, final
 
 from topnrank.models.checks import check_flag
 from topnrank.models.factor_model import FactorModel
-from topnrank.models.search import Choice, Space
+from topnrank.models.search import Range, Space
 from topnrank.objectives import Objective
 from topnrank.objectives.xclimf import XCLiMFBound
 
@@ -29,7 +29,7 @@ class XCLiMF(FactorModel):
     name: ClassVar[str] = "xclimf"
     summary: ClassVar[str] = "list-wise: xCLiMF, a bound of the expected reciprocal rank learnt from graded ratings"
     default_feedback: ClassVar[str | None] = "relevance"
-    own_space: ClassVar[Space] = {"mean_pairs": Choice((True, False))}
+    own_space: ClassVar[Space] = {"regularization": Range(0.02, 1.0, log=True)}
 
     def check(self) -> None:
         """Shared rules and those of the objective."""
