@@ -57,7 +57,7 @@ def main() -> None:
     else:
         trials = [int(number) for number in arguments.trials.split(",")]
     for trial in trials:
-        drawn = draw_settings(kind.search_space(), 0, trial)  # type: ignore[attr-defined]
+        drawn = draw_settings(kind.search_space(), 0, trial)
         settings = drawn | fixed
         record = {"data": arguments.data, "model": arguments.model, "trial": trial, "settings": settings}
         record |= run_trial(kind, settings, parts)

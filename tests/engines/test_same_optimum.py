@@ -134,7 +134,10 @@ def test_training_ends_at_the_one_optimum_of_a_convex_loss(name):
     for _ in range(150):
         engine.visit(np.arange(N_USERS))
     seen = np.unique(problem.rows.items)
-    trained, theirs = engine.state.parameters["item_bias"][seen], found.x[seen]  # a common shift changes the penalty only
+    trained, theirs = (
+        engine.state.parameters["item_bias"][seen],
+        found.x[seen],
+    )  # a common shift changes the penalty only
     np.testing.assert_allclose(trained - trained.mean(), theirs - theirs.mean(), atol=1e-3 * np.abs(theirs).max())
 
 

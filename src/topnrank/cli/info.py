@@ -58,9 +58,10 @@ def models(
         output.result({"models": summaries})
         return
     model = tnr.MODELS[one_of("the model", name, tuple(tnr.MODELS))]()
-    rows = [[parameter, json.dumps(value)] for parameter, value in model.get_params().items()]
-    output.show(f"{name}: {model.summary}", list_table(["--set NAME=", "default"], rows))
-    output.result({"model": name, "summary": model.summary, "parameters": model.get_params()})
+    space = {parameter: str(values) for parameter, values in model.search_space().items()}
+    rows = [[parameter, json.dumps(value), space.get(parameter, "")] for parameter, value in model.get_params().items()]
+    output.show(f"{name}: {model.summary}", list_table(["--set NAME=", "default", "worth trying"], rows))
+    output.result({"model": name, "summary": model.summary, "parameters": model.get_params(), "worth_trying": space})
 
 
 def _is_model(path: str) -> bool:

@@ -15,6 +15,7 @@ from topnrank.data.interactions import Interactions
 from topnrank.errors import NotFittedError, ParameterError, UnknownIdError
 from topnrank.kernels.serving import top_items
 from topnrank.models.checks import check_n
+from topnrank.models.search import Space
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,11 @@ class Model(ABC):
 
     def __post_init__(self) -> None:
         self.check()
+
+    @classmethod
+    def search_space(cls) -> Space:
+        """Values worth trying when the model is tuned, by the name of the hyper-parameter; empty where nothing is."""
+        return {}
 
     # -- parameters ---------------------------------------------------------------------------------------------------
 

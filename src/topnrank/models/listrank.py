@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self, final
 from topnrank.errors import one_of
 from topnrank.models.checks import check_flag, check_number
 from topnrank.models.factor_model import FactorModel
-from topnrank.models.search import Choice, Space
+from topnrank.models.search import Choice, Range, Space
 from topnrank.objectives import Objective
 from topnrank.objectives.links import LINKS
 from topnrank.objectives.listrank import TopOneCrossEntropy
@@ -33,7 +33,7 @@ class ListRank(FactorModel):
     name: ClassVar[str] = "list-rank"
     summary: ClassVar[str] = "list-wise: cross entropy of top-one probabilities of grades and scores"
     default_feedback: ClassVar[str | None] = "grades"
-    own_space: ClassVar[Space] = {"link": Choice(LINKS)}
+    own_space: ClassVar[Space] = {"learning_rate": Range(0.1, 3.0, log=True), "link": Choice(LINKS)}
 
     @classmethod
     def authors(cls, **changes: Any) -> Self:

@@ -20,6 +20,9 @@ class Range:
     whole: bool = False
     """Whole numbers only"""
 
+    def __str__(self) -> str:
+        return f"{self.low:g} to {self.high:g}{', by logarithm' if self.log else ''}"
+
     def draw(self, random: np.random.Generator) -> float | int:
         """A number of the range."""
         if self.log:
@@ -35,6 +38,9 @@ class Choice:
     """One of a few values."""
 
     values: tuple[Any, ...]
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.values))
 
     def draw(self, random: np.random.Generator) -> Any:
         """One of the values."""
