@@ -8,7 +8,7 @@ import pytest
 
 SCRIPT = """
 import hashlib, numba
-from topnrank import BiasedMF, TopNRank, evaluate, split_per_user, synthetic
+from topnrank import BPR, MFADG, BiasedMF, CLiMF, ListPMF, ListRank, TopNRank, evaluate, split_per_user, synthetic
 
 from topnrank.engines.cpu import SMALL_BATCH
 
@@ -20,6 +20,11 @@ models = {
     "factors": TopNRank.paper(iterations=5, tolerance=0.0, batch_size=0.6),
     "sigmoid": TopNRank(users="factors", epochs=2, batch_size=150, smoothing="sigmoid", truncate=True, gradient="exact"),
     "squared": BiasedMF(factors=7, epochs=2, batch_size=150),
+    "likes": CLiMF(factors=7, epochs=2, batch_size=150),
+    "shuffled": ListPMF(factors=7, epochs=2, batch_size=150, ties="shuffled"),
+    "sampled": MFADG(factors=7, epochs=2, batch_size=150, negatives=20),
+    "pairs": BPR(users="factors", factors=7, epochs=2, batch_size=150, negatives=20),
+    "adaptive": ListRank.authors(epochs=4),
 }
 for name, model in models.items():
     for num_threads in (1, 2, 4):
@@ -37,8 +42,8 @@ def test_the_bits_do_not_depend_on_the_number_of_threads():
     done = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.split("\n")[:-1]
-    assert len(lines) == 12
-    assert len(set(lines)) == 4, done.stdout
+    assert len(lines) == 27
+    assert len(set(lines)) == 9, done.stdout
 
 
 @pytest.mark.slow

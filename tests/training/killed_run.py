@@ -11,8 +11,9 @@ import sys
 from collections.abc import Callable
 from unittest.mock import patch
 
-from topnrank import TopNRank, synthetic
+from topnrank import MODELS, synthetic
 from topnrank.engines.cpu import CpuEngine
+from topnrank.models import FactorModel
 from topnrank.training.checkpoint import Checkpoint
 
 CASES = {
@@ -23,19 +24,26 @@ CASES = {
         {"users": "factors", "epochs": 30, "learning_rate": 1.0},
         {"validation": 0.4, "patience": 3},
     ),
+    "sampled items": ({"model": "mf-adg", "negatives": 5, "epochs": 5}, {}),
+    "annealed": ({"metric": "map", "truncate": True, "anneal": 0.8, "epochs": 5}, {}),
+    "adaptive steps": (
+        {"model": "list-rank", "users": "factors", "optimizer": "adaptive", "batch_size": 1.0, "epochs": 6},
+        {},
+    ),
 }
-"""Hyper-parameters and options of fit."""
+"""Hyper-parameters (of TopNRank unless they name a model) and options of fit."""
 
 
-def fit(case: str, folder: str | os.PathLike[str] | None) -> TopNRank:
+def fit(case: str, folder: str | os.PathLike[str] | None) -> FactorModel:
     """The run of a case, with a checkpoint after every round."""
     parameters, options = CASES[case]
     with patch.dict(Checkpoint.__init__.__kwdefaults__, seconds=0.0):
-        model = TopNRank(factors=4, batch_size=15, seed=3, **parameters)
+        settings = {"factors": 4, "batch_size": 15, "seed": 3} | parameters
+        model = MODELS[settings.pop("model", "top-n-rank")](**settings)
         return model.fit(synthetic(40, 30, seed=3), checkpoint=folder, **options)
 
 
-def digest(model: TopNRank) -> str:
+def digest(model: FactorModel) -> str:
     """All that a run leaves, as one word."""
     content = hashlib.sha256(repr((model.history_, model.best_round_, model.fitted.facts["rounds"])).encode())
     for name, array in sorted(model.fitted.arrays.items()):
@@ -43,7 +51,7 @@ def digest(model: TopNRank) -> str:
     return content.hexdigest()
 
 
-def with_events(happened: Callable[[], None], run: Callable[[], TopNRank]) -> TopNRank:
+def with_events(happened: Callable[[], None], run: Callable[[], FactorModel]) -> FactorModel:
     """`run`, with a call of `happened` at each event."""
 
     def watched(function):

@@ -25,6 +25,7 @@ def uninterrupted(case):
     import tempfile
 
     events = []
+    fit(case, None)  # compiles, which writes files as well
     with tempfile.TemporaryDirectory() as folder:
         model = with_events(lambda: events.append(1), lambda: fit(case, folder))
     return digest(model), len(model.history_), len(events)

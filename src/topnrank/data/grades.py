@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from topnrank._typing import Float64Array
-from topnrank.data.feedback import WeightColumn, described, rated_pairs, require_finite
+from topnrank.data.feedback import Unary, WeightColumn, described, rated_pairs, require_finite
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError, ParameterError
 
@@ -88,9 +88,9 @@ class Relevance(Graded):
 
 
 def _grades(data: Interactions) -> tuple[Interactions, Float64Array]:
-    """One row for each pair, and its rating or else its weight."""
+    """One row for each pair, and its rating, or else its weight, or else 1."""
     if data.ratings is not None:
         return rated_pairs(data, "grades")
-    data = WeightColumn()(data)
+    data = (Unary() if data.weights is None and data.types is None else WeightColumn())(data)
     assert data.weights is not None
     return data, data.weights.astype(np.float64)

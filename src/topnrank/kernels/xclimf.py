@@ -1,13 +1,14 @@
 """xCLiMF over a batch of lists (reference: objectives/xclimf.py).
 
-O(m^2) per list, each pair of items with q > 0 once: one exp and two logarithms. An exponential sum exists for each pair of
+O(m^2) per list, each pair of items with q > 0 once: one exp and one division. An exponential sum exists for each pair of
 rating levels, but 1 / (1 - q + t) has its pole at t = -(1 - q), close to 0 for high grades, and would need some 40 terms.
 
 For f_i >= f_j and t = e^{-(f_i - f_j)} in [0, 1]:
 
     1 - q_i g(f_i - f_j) = (1 - q_i + t) / (1 + t)              1 - q_j g(f_j - f_i) = (1 + (1 - q_j) t) / (1 + t)
 
-so the force between them is q_i q_j t / (1 + t) [1 / (1 - q_i + t) - 1 / (1 + (1 - q_j) t)], equal and opposite.
+so with X = 1 - q_i + t and Y = 1 + (1 - q_j) t the force between them is q_i q_j t (q_i - q_j t) / ((1 + t) X Y), equal and
+opposite. The logarithms of an item's pairs are that of their product, taken when it becomes small.
 """
 
 from typing import NamedTuple
@@ -28,12 +29,22 @@ class XCLiMFSettings(NamedTuple):
 
 @kernel
 def _pair(gap, q_above, q_below):
-    """Loss of a pair of which the first stands `gap` >= 0 above, and the force that raises the lower one."""
+    """Of a pair of which the first stands `gap` >= 0 above: what the lower one's and the upper one's product is multiplied
+    with, and the force that raises the lower one."""
     t = np.exp(-gap)
-    share = 1.0 / (1.0 + t)  # g(gap)
-    loss = -q_below * np.log1p(-q_above * share) - q_above * np.log1p(-q_below * t * share)
-    force = q_above * q_below * t * share * (1.0 / (1.0 - q_above + t) - 1.0 / (1.0 + (1.0 - q_below) * t))
-    return loss, force
+    X, Y = 1.0 - q_above + t, 1.0 + (1.0 - q_below) * t
+    inverse = 1.0 / ((1.0 + t) * X * Y)
+    share = X * Y * inverse  # 1 / (1 + t)
+    return X * share, Y * share, q_above * q_below * t * (q_above - q_below * t) * inverse
+
+
+@kernel
+def _multiply(factor, i, products, logs):
+    """Multiplies an item's product, and takes its logarithm before it becomes too small."""
+    products[i] *= factor
+    if products[i] < 1e-280:
+        logs[i] += np.log(products[i])
+        products[i] = 1.0
 
 
 @kernel
@@ -60,7 +71,10 @@ def _xclimf(settings, f, a, G_user, G_item):
     m = s.size
     if m == 0:
         return 0.0
-    slope = np.zeros(m)
+    work = np.zeros((3, m))
+    slope, products, logs = work[0], work[1], work[2]
+    for j in range(m):
+        products[j] = 1.0
     value = 0.0
     share = 1.0 / max(m - 1, 1) if settings.mean_pairs else 1.0
     for j in range(m):
@@ -70,14 +84,16 @@ def _xclimf(settings, f, a, G_user, G_item):
         for k in range(j):
             gap = s[k] - s[j]
             if gap >= 0.0:
-                loss, force = _pair(gap, q[k], q[j])
+                of_j, of_k, force = _pair(gap, q[k], q[j])
             else:
-                loss, force = _pair(-gap, q[j], q[k])
+                of_k, of_j, force = _pair(-gap, q[j], q[k])
                 force = -force
-            value += share * loss
+            _multiply(of_j, j, products, logs)
+            _multiply(of_k, k, products, logs)
             slope[j] -= share * force
             slope[k] += share * force
     for j in range(m):
+        value -= share * q[j] * (logs[j] + np.log(products[j]))
         G_user[rows[j]] = slope[j]
         G_item[rows[j]] = slope[j]
     return value
