@@ -1,5 +1,7 @@
 """Every model at its defaults learns without divergence on every data set it can learn from."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from topnrank.models import FactorModel
 pytestmark = pytest.mark.realdata
 
 TRAINED = [kind for kind in MODELS.values() if issubclass(kind, FactorModel)]
-METRICS = [lambda **settings: TopNRank(metric=metric, **settings) for metric in ("mrr", "map", "auc")]
+METRICS = [partial(TopNRank, metric=metric) for metric in ("mrr", "map", "auc")]
 FROM_LIKES = {"climf", "tfmap", "mf-adg"}
 EPOCHS = 6
 EVENTS = EventWeights({"view": 0.1, "cart": 0.5, "buy": 1.0, "buy-test": 0.0})
@@ -18,15 +20,15 @@ EVENTS = EventWeights({"view": 0.1, "cart": 0.5, "buy": 1.0, "buy-test": 0.0})
 
 @pytest.fixture(scope="module")
 def data(realdata):
-    """The four data sets, the large ones by a part of their users, which is enough for a curve."""
+    """The four data sets, the large ones by a tenth of their users, which is enough for a curve."""
     movies = read(realdata / "ml-1m.parquet")
     games = read(realdata / "amazon-video-games-2014-sasrec.parquet")
     shop = read(realdata / "retail-rocket-sslrec.parquet")
     return {
         "ml-100k": read(realdata / "ml-100k.parquet"),
-        "ml-1m": movies.take(np.flatnonzero(movies.user_index % 4 == 0)).compact(),
-        "amazon": games.take(np.flatnonzero(games.user_index % 4 == 0)).compact(),
-        "retail-rocket": EVENTS(shop.take(np.flatnonzero(shop.user_index % 4 == 0)).compact()),
+        "ml-1m": movies.take(np.flatnonzero(movies.user_index % 10 == 0)).compact(),
+        "amazon": games.take(np.flatnonzero(games.user_index % 10 == 0)).compact(),
+        "retail-rocket": EVENTS(shop.take(np.flatnonzero(shop.user_index % 10 == 0)).compact()),
     }
 
 
@@ -48,7 +50,7 @@ def test_ratings(data, name, make, users):
 @pytest.mark.parametrize("kind", TRAINED, ids=lambda kind: kind.name)
 @pytest.mark.parametrize("name", ["amazon", "retail-rocket"])
 def test_likes_and_events(data, name, kind):
-    """Unary data teach those that learn from likes, or against unobserved items; others say so instead of learning nothing."""
+    """Unary data teach those that learn from likes, or against unobserved items; the others say that they cannot."""
     if name == "retail-rocket" or kind.name in FROM_LIKES:
         assert_learns(kind(epochs=EPOCHS), data[name])
     elif "negatives" in kind().get_params():
