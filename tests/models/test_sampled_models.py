@@ -23,9 +23,9 @@ def test_the_objectives_have_the_models_settings():
 
 
 def test_the_usual_settings():
-    assert BPR().objective() == PairwiseLogistic(tries=5, pairs=1)
-    assert WARP().objective() == WarpHinge(margin=1.0, tries=30)
-    assert MFADG().objective() == AveragedDiscountedGain(steepness=1.0)
+    assert BPR().objective() == PairwiseLogistic(tries=5, pairs=2)
+    assert WARP().objective() == WarpHinge(margin=0.3, tries=10)
+    assert MFADG().objective() == AveragedDiscountedGain(steepness=1.3)
     assert (BPR().negatives, WARP().negatives, MFADG().negatives) == (0, 0, 100)
 
 

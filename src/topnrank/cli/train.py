@@ -214,13 +214,16 @@ def train(task: Task, choice: Choice, stopping: Stopping, reading: Reading, prin
 
 def fit(model: "Model", rows: "Interactions", arguments: dict[str, Any], output: Output) -> float:
     """Trains with a progress bar; returns the seconds it took."""
+    from topnrank.models import FactorModel
+
     in_rounds = "progress" in inspect.signature(model.fit).parameters
     if "checkpoint" in arguments:
         output.note(f"after an interruption the same command goes on from {arguments['checkpoint']}")
     started = time.perf_counter()
     model.fit(rows, **(arguments | {"progress": not output.quiet} if in_rounds else arguments))
     seconds = time.perf_counter() - started
-    if in_rounds and (single := users_with_one_row(rows)):
+    learns_order = isinstance(model, FactorModel) and not model.relevant_only()
+    if learns_order and (single := users_with_one_row(rows)):
         output.note(f"users with one row only, from whom no order was learnt: {single}")
     return seconds
 

@@ -1,5 +1,6 @@
 """BPR: randomly drawn pairs under the logistic loss."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, final
 
@@ -24,9 +25,12 @@ class BPR(FactorModel):
     when only the top of the list matters: every pair counts alike wherever it stands.
     """
 
+    learning_rate: float = 0.13
+    regularization: float | Mapping[str, float] = 0.02
+    epochs: int | None = 16
     negatives: int = 0
     """0: pairs of rated items. S: liked items against S unobserved ones, sampled at each visit."""
-    pairs: int = 1
+    pairs: int = 2
     """Pairs that each item of the user asks for at a visit."""
     tries: int = 5
     """Draws to find a rated partner of another weight; unused against unobserved items."""

@@ -1,5 +1,6 @@
 """CLiMF: reciprocal rank from liked items alone."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, final
 
@@ -23,6 +24,9 @@ class CLiMF(FactorModel):
     has rated: nothing pushes disliked items down, and the pair term pulls liked ones together.
     """
 
+    learning_rate: float = 0.1
+    regularization: float | Mapping[str, float] = 0.24
+    epochs: int | None = 5
     mean_pairs: bool = True
     """Average an item's pairs over the other liked items; False is the paper's sum, in which they drown ln g(f_j)."""
 

@@ -1,5 +1,6 @@
 """GaussianRank: DCG with ranks from a normal distribution."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, final
 
@@ -22,7 +23,10 @@ class GaussianRank(FactorModel):
     it for lists of a few items, where a mean and a deviation say little about ranks.
     """
 
-    floor: float = 0.5
+    learning_rate: float = 0.2
+    regularization: float | Mapping[str, float] = 0.004
+    epochs: int | None = 16
+    floor: float = 0.13
     """Least deviation of a list's scores (added in squares); gaps well below it hardly change the ranks."""
     normalize: bool = False
     """Divide the loss by the sum of the list's absolute weights."""

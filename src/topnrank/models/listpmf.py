@@ -1,5 +1,6 @@
 """ListPMF: likelihood of the order of the ratings."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, final
 
@@ -25,6 +26,9 @@ class ListPMF(FactorModel):
     the last ones too, so it spends force on order that no top-N list shows.
     """
 
+    learning_rate: float = 0.06
+    regularization: float | Mapping[str, float] = 0.0025
+    epochs: int | None = 20
     ties: str = "breslow"
     """Equal weights: "breslow" (each against all at or below its level), "shuffled" (anew each visit), "fixed"."""
     link: str = "identity"

@@ -1,5 +1,6 @@
 """MF-ADG: the averaged discounted gain, reconstructed."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, final
 
@@ -18,13 +19,18 @@ class MFADG(FactorModel):
     A reconstruction: the original (Lim, McAuley, Lanckriet 2015) could not be read beyond its abstract. Name and sample
     size follow the Top-N-Rank paper; smoothing and gradient are ours. Call results "MF-ADG (our reconstruction)".
 
+    Gradients of an average of small discounts are small: hence the large learning rate and the small regularisation.
+
     Use it to rank the whole catalogue from likes alone, with the weight on the top. Do not expect it to tell apart
     items that the user rated: it sees likes and unobserved items, never dislikes.
     """
 
+    learning_rate: float = 30.0
+    regularization: float | Mapping[str, float] = 0.0001
+    epochs: int | None = 20
     negatives: int = 100
     """Unobserved items sampled at each visit: the gamma = 100 of the Top-N-Rank paper."""
-    steepness: float = 1.0
+    steepness: float = 1.3
     """C of the logistic step in the ranks."""
 
     name: ClassVar[str] = "mf-adg"

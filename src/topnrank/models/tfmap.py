@@ -1,5 +1,6 @@
 """TFMAP: average precision from liked items alone."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, final
 
@@ -22,6 +23,9 @@ class TFMAP(FactorModel):
     has rated: nothing pushes disliked items down, and the pair terms pull liked ones together.
     """
 
+    learning_rate: float = 0.13
+    regularization: float | Mapping[str, float] = 0.08
+    epochs: int | None = 8
     own_space: ClassVar[Space] = {"regularization": Range(0.01, 0.3, log=True)}
 
     name: ClassVar[str] = "tfmap"

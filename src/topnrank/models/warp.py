@@ -1,5 +1,6 @@
 """WARP: a hinge on the first violator drawn, weighted by the estimated rank."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, final
 
@@ -24,11 +25,14 @@ class WARP(FactorModel):
     on lists of a few items: there is no rank to estimate, and it is a hinge loss with noise.
     """
 
+    learning_rate: float = 0.024
+    regularization: float | Mapping[str, float] = 0.04
+    epochs: int | None = 25
     negatives: int = 0
     """0: rated items only. S: liked items against S unobserved ones, sampled at each visit."""
-    margin: float = 1.0
+    margin: float = 0.3
     """How far an item should stand above a worse one."""
-    tries: int = 30
+    tries: int = 10
     """Draws to find a violator."""
 
     name: ClassVar[str] = "warp"

@@ -1,5 +1,6 @@
 """XCLiMF: expected reciprocal rank from graded items."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, final
 
@@ -23,6 +24,9 @@ class XCLiMF(FactorModel):
     lower grade, only q_j ln g(f_j) speaks for the higher one. Lists of thousands of items are slow.
     """
 
+    learning_rate: float = 0.07
+    regularization: float | Mapping[str, float] = 0.8
+    epochs: int | None = 10
     mean_pairs: bool = True
     """Average an item's pairs over the others; False is the paper's sum, which turns long lists upside down."""
 
