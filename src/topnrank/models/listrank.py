@@ -1,5 +1,6 @@
 """ListRank: cross entropy of top-one probabilities."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, final
 
@@ -23,6 +24,9 @@ class ListRank(FactorModel):
     than the rest.
     """
 
+    learning_rate: float = 1.8
+    regularization: float | Mapping[str, float] = 0.001
+    epochs: int | None = 25
     link: str = "sigmoid"
     """What the softmax is taken of: "sigmoid" (the logistic of the score, the paper) or "identity" (the score)."""
     per_item: bool = True
