@@ -4,7 +4,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from topnrank import objectives
 from topnrank._typing import Float64Array
 from topnrank.kernels.climf import CLiMFSettings, climf_lists, log_terms
 from topnrank.kernels.context import Batch, Lists
@@ -18,7 +17,28 @@ from topnrank.kernels.ranks import LAPLACE, RAMP, RELU, SIGMOID, Step, sigmoid_t
 from topnrank.kernels.tfmap import tfmap_lists
 from topnrank.kernels.truncated import TruncatedSettings, auc_lists, map_lists, mrr_lists
 from topnrank.kernels.xclimf import XCLiMFSettings, xclimf_lists
-from topnrank.objectives import Laplace, Objective, Ramp, ReLU, Sigmoid, StepFunction
+from topnrank.objectives import (
+    AveragedDiscountedGain,
+    CLiMFBound,
+    GaussianDCG,
+    Laplace,
+    Objective,
+    PairwiseLogistic,
+    PlackettLuce,
+    Ramp,
+    ReLU,
+    Sigmoid,
+    SmoothAP,
+    Squared,
+    StepFunction,
+    TopOneCrossEntropy,
+    TruncatedAUC,
+    TruncatedMAP,
+    TruncatedMRR,
+    WarpHinge,
+    WeightedDCG,
+    XCLiMFBound,
+)
 from topnrank.objectives.base import Occasion, evaluate_list
 
 RunLists = Callable[[Batch, Float64Array, Float64Array, Float64Array], None]
@@ -37,7 +57,7 @@ def _logistic(steepness: float = 1.0) -> Step:
     return _step(Sigmoid(steepness))
 
 
-def _weighted_dcg(o: objectives.WeightedDCG) -> RunLists:
+def _weighted_dcg(o: WeightedDCG) -> RunLists:
     numbers = (float(number) for number in (o.discount, o.budget, o.anchor, o.anneal))
     return partial(weighted_dcg_lists, _step(o.step), DCGSettings(float(o.n), o.truncate, o.exact, *numbers))
 
@@ -48,29 +68,29 @@ def _truncated(o: Any, lists: Callable[..., None]) -> RunLists:
     return partial(lists, _step(o.step), TruncatedSettings(float(o.n), o.truncate, *numbers))
 
 
-def _plackett_luce(o: objectives.PlackettLuce) -> RunLists:
+def _plackett_luce(o: PlackettLuce) -> RunLists:
     return partial(listpmf_lists, PlackettLuceSettings(_TIES[o.ties], o.link == "sigmoid", o.normalize))
 
 
-def _top_one(o: objectives.TopOneCrossEntropy) -> RunLists:
+def _top_one(o: TopOneCrossEntropy) -> RunLists:
     return partial(listrank_lists, TopOneSettings(o.link == "sigmoid", o.per_item, float(o.scale)))
 
 
 _KERNELS: dict[type, Callable[[Any], RunLists]] = {
-    objectives.WeightedDCG: _weighted_dcg,
-    objectives.TruncatedMRR: lambda o: _truncated(o, mrr_lists),
-    objectives.TruncatedMAP: lambda o: _truncated(o, map_lists),
-    objectives.TruncatedAUC: lambda o: _truncated(o, auc_lists),
-    objectives.Squared: lambda o: squared_lists,
-    objectives.CLiMFBound: lambda o: partial(climf_lists, _logistic(), CLiMFSettings(o.mean_pairs, log_terms())),
-    objectives.XCLiMFBound: lambda o: partial(xclimf_lists, XCLiMFSettings(o.mean_pairs)),
-    objectives.SmoothAP: lambda o: partial(tfmap_lists, _logistic()),
-    objectives.TopOneCrossEntropy: _top_one,
-    objectives.PlackettLuce: _plackett_luce,
-    objectives.GaussianDCG: lambda o: partial(gaussian_lists, GaussianSettings(float(o.floor), o.normalize)),
-    objectives.AveragedDiscountedGain: lambda o: partial(mfadg_lists, _logistic(o.steepness)),
-    objectives.PairwiseLogistic: lambda o: partial(bpr_lists, BPRSettings(o.tries, o.pairs)),
-    objectives.WarpHinge: lambda o: partial(warp_lists, WarpSettings(float(o.margin), o.tries)),
+    WeightedDCG: _weighted_dcg,
+    TruncatedMRR: lambda o: _truncated(o, mrr_lists),
+    TruncatedMAP: lambda o: _truncated(o, map_lists),
+    TruncatedAUC: lambda o: _truncated(o, auc_lists),
+    Squared: lambda o: squared_lists,
+    CLiMFBound: lambda o: partial(climf_lists, _logistic(), CLiMFSettings(o.mean_pairs, log_terms())),
+    XCLiMFBound: lambda o: partial(xclimf_lists, XCLiMFSettings(o.mean_pairs)),
+    SmoothAP: lambda o: partial(tfmap_lists, _logistic()),
+    TopOneCrossEntropy: _top_one,
+    PlackettLuce: _plackett_luce,
+    GaussianDCG: lambda o: partial(gaussian_lists, GaussianSettings(float(o.floor), o.normalize)),
+    AveragedDiscountedGain: lambda o: partial(mfadg_lists, _logistic(o.steepness)),
+    PairwiseLogistic: lambda o: partial(bpr_lists, BPRSettings(o.tries, o.pairs)),
+    WarpHinge: lambda o: partial(warp_lists, WarpSettings(float(o.margin), o.tries)),
 }
 
 
