@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from topnrank import __version__
+from topnrank.cli.data import data
 from topnrank.cli.demo import demo
 from topnrank.cli.evaluate import evaluate
 from topnrank.cli.info import info, models
@@ -20,6 +21,7 @@ app = typer.Typer(
 )
 for command in (demo, train, evaluate, recommend, info, models):
     app.command()(command)
+app.add_typer(data)
 
 
 def _version(wanted: bool) -> None:

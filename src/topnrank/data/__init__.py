@@ -1,5 +1,6 @@
 """Interactions and where they come from: files, frames, arrays, a generator; and how rows become weights."""
 
+from topnrank.data.datasets import load_dataset, load_titles
 from topnrank.data.demo import demo_data, demo_titles
 from topnrank.data.feedback import (
     Centered,
@@ -34,6 +35,8 @@ __all__ = [
     "WeightColumn",
     "demo_data",
     "demo_titles",
+    "load_dataset",
+    "load_titles",
     "plant",
     "read",
     "synthetic",
