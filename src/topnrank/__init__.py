@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOMES = {
+    "topnrank.comparison.tuning": ("tune",),
+    "topnrank.comparison": ("Comparison", "Competitor", "ImplicitModel", "LightFMModel", "compare"),
     "topnrank.data": (
         "Centered",
         "ConversionRate",
@@ -83,6 +85,8 @@ __all__ = [  # spelt out, because type checkers do not read a computed one
     "BiasedMF",
     "CLiMF",
     "Centered",
+    "Comparison",
+    "Competitor",
     "ConversionRate",
     "DataError",
     "DivergenceError",
@@ -90,11 +94,13 @@ __all__ = [  # spelt out, because type checkers do not read a computed one
     "EventWeights",
     "GaussianRank",
     "Grades",
+    "ImplicitModel",
     "InputError",
     "Interactions",
     "ItemCount",
     "ItemMean",
     "Laplace",
+    "LightFMModel",
     "ListPMF",
     "ListRank",
     "Model",
@@ -116,6 +122,7 @@ __all__ = [  # spelt out, because type checkers do not read a computed one
     "WeightColumn",
     "XCLiMF",
     "__version__",
+    "compare",
     "demo_data",
     "demo_titles",
     "evaluate",
@@ -127,9 +134,12 @@ __all__ = [  # spelt out, because type checkers do not read a computed one
     "split_per_user",
     "split_time",
     "synthetic",
+    "tune",
 ]
 
 if TYPE_CHECKING:
+    from topnrank.comparison import Comparison, Competitor, ImplicitModel, LightFMModel, compare
+    from topnrank.comparison.tuning import tune
     from topnrank.data import (
         Centered,
         ConversionRate,

@@ -5,12 +5,15 @@ from typing import Annotated
 import typer
 
 from topnrank import __version__
+from topnrank.cli.compare import compare
 from topnrank.cli.data import data
 from topnrank.cli.demo import demo
 from topnrank.cli.evaluate import evaluate
 from topnrank.cli.info import info, models
 from topnrank.cli.recommend import recommend
+from topnrank.cli.reproduce import reproduce
 from topnrank.cli.train import train
+from topnrank.cli.tune import tune
 
 app = typer.Typer(
     name="topnrank",
@@ -19,7 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-for command in (demo, train, evaluate, recommend, info, models):
+for command in (demo, train, tune, evaluate, compare, recommend, info, models, reproduce):
     app.command()(command)
 app.add_typer(data)
 

@@ -18,14 +18,24 @@ from topnrank.errors import ParameterError, one_of
 if TYPE_CHECKING:
     from topnrank import Interactions, Model
 
+DEFAULT = "top-n-rank"
+"""The model when none is named."""
+
 
 @dataclass(frozen=True)
 class Choice:
     """Which model, with which hyper-parameters."""
 
-    model: Annotated[str, typer.Option("--model", "-m", help="Name of the model; 'topnrank models' lists them.")] = (
-        "top-n-rank"
-    )
+    model: Annotated[
+        str | None,
+        typer.Option("--model", "-m", help="Name of the model; 'topnrank models' lists them.", show_default=DEFAULT),
+    ] = None
+    params: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Model and hyper-parameters from 'topnrank tune --save-params FILE'; --set overrides."
+        ),
+    ] = None
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -65,19 +75,35 @@ class Choice:
         """The model that was asked for, not fitted yet."""
         import topnrank as tnr
 
-        kind = tnr.MODELS[one_of("--model", self.model, tuple(tnr.MODELS))]
+        name, tuned = self._from_file()
+        kind = tnr.MODELS[one_of("--model", name, tuple(tnr.MODELS))]
         if self.no_truncate and self.paper is None:
             raise ParameterError("--no-truncate goes with --paper; without it, use --set truncate=false")
         if self.paper is None:
-            model = kind()
+            model = kind().set_params(**tuned)
         elif kind is tnr.TopNRank:
             model = tnr.TopNRank.paper(smoothing=self.paper, truncate=not self.no_truncate)
         else:
-            raise ParameterError(f"--paper goes with --model top-n-rank, got --model {self.model}; leave one out")
+            raise ParameterError(f"--paper goes with --model top-n-rank, got --model {name}; leave one out")
         settings = self._settings()
         if seed_has_other_use and "seed" not in model.get_params():
             settings.pop("seed", None)
         return model.set_params(**settings)
+
+    def _from_file(self) -> tuple[str, dict[str, Any]]:
+        """The name of the model, and the hyper-parameters of --params."""
+        from topnrank.models.parameter_files import read_params
+
+        if self.params is None:
+            return self.model or DEFAULT, {}
+        if self.paper is not None:
+            raise ParameterError("--params and --paper both give all hyper-parameters; leave one out")
+        name, tuned = read_params(self.params)
+        if None not in (name, self.model) and name != self.model:
+            raise ParameterError(
+                f"{self.params}: holds parameters of {name}, not of --model {self.model}; leave one out"
+            )
+        return self.model or name or DEFAULT, tuned
 
     def _settings(self) -> dict[str, Any]:
         """--set and the options that stand for hyper-parameters of their own."""
@@ -192,6 +218,7 @@ def train(task: Task, choice: Choice, stopping: Stopping, reading: Reading, prin
       topnrank evaluate movies.safetensors movies.test.parquet
 
     \b
+      topnrank train ratings.csv -o movies.safetensors --params best.json
       topnrank train ratings.csv -o movies.safetensors --set factors=100 --validation 0.1 --checkpoint run1
       topnrank train events.csv -o shop.safetensors --type action --feedback events:buy=1,cart=.5,view=.1
       topnrank train ml-1m/ratings.dat -o paper.safetensors --paper relu --min-user-items 10
