@@ -5,7 +5,7 @@
 Protocol: users with at least 10 ratings; per user a random half for training, the other half for testing. "rated":
 only the user's test items are ranked, relevant = rating of at least 4, binary gain. "all items": every item the user
 has not rated in training is ranked, relevant as before. Users without a relevant test item are excluded. Means over
-splits 0, 1, ...; the spread is the standard deviation over splits.
+splits 0, 1, 2; the spread is the standard deviation over splits.
 
 Settings were picked on validation data only (`benchmarks/search.py`: a quarter of each user's training half of split
 0, NDCG@10 of the held-out rated items): for each objective and scorer 30 to 56 random settings on ml-100k (16 with

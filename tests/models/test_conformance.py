@@ -101,7 +101,7 @@ class TestMFADG(ModelTests):
 
 
 class TestMFADGWithFactors(ModelTests):
-    model = MFADG(users="factors", factors=8, negatives=30, learning_rate=30.0, regularization=1e-5, epochs=30)
+    model = MFADG(users="factors", factors=8, negatives=30, learning_rate=3.0, regularization=1e-3, epochs=30)
     better_than = 0.79
 
 

@@ -1,4 +1,4 @@
-"""Gaussian ranks: the formula in loops, gradients by quotients and by autograd, what the floor does."""
+"""Gaussian ranks: the formula in loops, what the floor does."""
 
 import math
 from statistics import NormalDist
@@ -13,10 +13,23 @@ from topnrank.errors import ParameterError
 from topnrank.models.gaussian_rank import GaussianRank
 from topnrank.objectives.gaussian import GaussianDCG
 from topnrank.rng import stream
-from topnrank.testing.gradients import central_differences
+from topnrank.testing import ObjectiveTests
 
 OBJECTIVES = [GaussianDCG(floor, normalize) for floor in (0.5, 0.01, 3.0) for normalize in (False, True)]
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(40)
 every_objective = pytest.mark.parametrize("objective", OBJECTIVES, ids=repr)
+
+
+class TestGaussianDCG(ObjectiveTests):
+    objectives = OBJECTIVES
+
+    @staticmethod
+    def autograd_formula(np, objective, f, a, occasion):
+        z = (f - np.mean(f)) / np.sqrt(np.var(f) + objective.floor**2)
+        points = 0.5 * z[:, None] * (1.0 + NODES)  # the normal density, integrated from 0 to z
+        half = 0.5 * z * np.dot(np.exp(-0.5 * points**2), WEIGHTS) / np.sqrt(2.0 * np.pi)
+        R = (f.size - 1) * (0.5 - half)
+        return -np.sum(a / np.log(R + 2)) / (np.abs(a).sum() if objective.normalize else 1.0)
 
 
 def random_list(case: int, m: int = 9):
@@ -35,11 +48,11 @@ def loss_in_loops(objective, scores, gains):
 
 
 @every_objective
-@pytest.mark.parametrize("case", range(3))
-def test_the_value_is_the_formula(objective, case):
-    scores, gains = random_list(case)
-    expected = loss_in_loops(objective, scores, gains)
-    assert objective.evaluate(scores, gains).value == pytest.approx(expected, rel=1e-12)
+def test_the_value_is_the_formula(objective):
+    for case in range(3):
+        scores, gains = random_list(case)
+        expected = loss_in_loops(objective, scores, gains)
+        assert objective.evaluate(scores, gains).value == pytest.approx(expected, rel=1e-12)
 
 
 def test_the_value_of_two_items():
@@ -52,39 +65,12 @@ def test_the_value_of_two_items():
 
 
 @every_objective
-@pytest.mark.parametrize("case", range(3))
-def test_the_gradient_is_the_derivative_of_the_value(objective, case):
-    scores, gains = random_list(case)
-    numeric = central_differences(lambda f: objective.evaluate(f, gains).value, scores)
-    result = objective.evaluate(scores, gains)
-    assert_allclose(result.user, numeric, atol=1e-7 * np.abs(numeric).max())
-    assert_array_equal(result.item, result.user)
-
-
-@every_objective
-def test_the_gradient_is_that_of_autograd(objective):
-    autograd = pytest.importorskip("autograd")
-    anp = pytest.importorskip("autograd.numpy")
-    norm = pytest.importorskip("autograd.scipy.stats").norm
-    scores, gains = random_list(4, 60)
-
-    def loss(f):
-        sigma = anp.sqrt(anp.var(f) + objective.floor**2)
-        R = (f.size - 1) * norm.cdf(-(f - anp.mean(f)) / sigma)
-        return -anp.sum(gains / anp.log(R + 2)) / (np.abs(gains).sum() if objective.normalize else 1.0)
-
-    expected = autograd.grad(loss)(scores)
-    assert_allclose(objective.evaluate(scores, gains).user, expected, atol=1e-12 * np.abs(expected).max())
-
-
-@given(case=st.integers(0, 50), m=st.integers(1, 40), shift=st.floats(-1e6, 1e6), floor=st.sampled_from([0.05, 0.5]))
-def test_only_differences_of_scores_matter(case, m, shift, floor):
-    scores, gains = random_list(case, m)
-    scores = np.round(scores * 2**20) / 2**20  # the shift itself rounds less
-    here, there = (GaussianDCG(floor).evaluate(f, gains) for f in (scores, scores + round(shift)))
-    assert there.value == pytest.approx(here.value, rel=1e-9, abs=1e-9)
-    assert_allclose(there.user, here.user, atol=1e-8 * np.abs(gains).sum())
-    assert abs(here.user.sum()) < 1e-12 * max(np.abs(gains).sum(), 1.0)
+def test_a_large_mean_costs_no_digits(objective):
+    """The first mean rounds; the second centring takes that away."""
+    scores, gains = random_list(6, 1000)
+    scores = np.round(1024 * scores) / 1024
+    here, there = (objective.evaluate(f, gains).user for f in (scores, scores + 1e6))
+    assert_allclose(there, here, rtol=0, atol=1e-12 * np.abs(here).max())
 
 
 @given(case=st.integers(0, 50), scale=st.floats(0.01, 100.0))
@@ -111,14 +97,6 @@ def test_the_floor_bounds_the_gradient_where_scores_meet():
     assert np.abs(GaussianDCG(1e-12).evaluate(close, gains).user).max() > 1e6
 
 
-@given(case=st.integers(0, 50))
-def test_the_order_of_the_list_does_not_matter(case):
-    scores, gains = random_list(case)
-    order = stream(case, "test order").permutation(scores.size)
-    here, there = GaussianDCG().evaluate(scores, gains), GaussianDCG().evaluate(scores[order], gains[order])
-    assert_allclose(there.user, here.user[order], atol=1e-13)
-
-
 @given(case=st.integers(0, 50), m=st.integers(2, 40), factor=st.floats(0.1, 10.0))
 def test_normalised_the_size_of_the_gains_does_not_matter(case, m, factor):
     scores, gains = random_list(case, m)
@@ -137,29 +115,10 @@ def test_a_gain_pulls_up_and_its_opposite_down():
 
 
 @every_objective
-@pytest.mark.parametrize(
-    "gains",
-    [np.zeros(6), np.ones(6), -np.ones(6), np.array([1.0, -1.0, 1.0, -1.0, 0.0, 5.0])],
-    ids=["zero", "equal", "negative", "mixed"],
-)
-@pytest.mark.parametrize(
-    "scores",
-    [
-        np.array([1e6, -1e6, 0.0, 1e6, 1e-6, -3.0]),
-        np.zeros(6),
-        np.full(6, 0.1),
-        np.array([3.0, 3.0, 2.0, 1.0, 1.0, 0.0]),
-    ],
-    ids=["huge", "zero", "all tied", "some tied"],
-)
-def test_hazards_stay_finite(objective, scores, gains):
-    with np.errstate(all="raise", under="ignore"):
-        result = objective.evaluate(scores, gains)
-    assert np.isfinite(result.value)
-    assert np.isfinite(result.user).all()
-    if not gains.any():
-        assert result.value == 0.0
-        assert_array_equal(result.user, 0.0)
+def test_without_gains_there_is_nothing(objective):
+    result = objective.evaluate(np.array([1e6, -1e6, 0.0]), np.zeros(3))
+    assert result.value == 0.0
+    assert_array_equal(result.user, 0.0)
 
 
 @every_objective

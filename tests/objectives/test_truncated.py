@@ -1,4 +1,4 @@
-"""Truncated MRR, MAP and AUC: values as formulas, gradients as difference quotients and by autograd, what they mean."""
+"""Truncated MRR, MAP and AUC: values as formulas, gradients, and what they mean."""
 
 import math
 from dataclasses import replace
@@ -7,23 +7,76 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose, assert_array_equal
-from truncated_lists import STEPS, every_metric, every_objective, random_list, ranks
+from numpy.testing import assert_allclose
+from rank_losses import STEPS, BudgetTests, above_by_autograd, cut_by_hand, random_list, ranks
 
 from topnrank.objectives import (
     Laplace,
     Ramp,
     ReLU,
     Sigmoid,
-    Squared,
     TruncatedAUC,
     TruncatedMAP,
     TruncatedMRR,
 )
 from topnrank.objectives.base import Occasion
-from topnrank.testing.gradients import central_differences
+from topnrank.testing import ObjectiveTests
 
-# -- the formulas, once with loops and once for autograd ---------------------------------------------------------------
+METRICS = (TruncatedMRR, TruncatedMAP, TruncatedAUC)
+OBJECTIVES = tuple(metric(step, n=3, truncate=cut) for metric in METRICS for step in STEPS for cut in (True, False))
+every_metric = pytest.mark.parametrize("metric", METRICS)
+every_objective = pytest.mark.parametrize(
+    "objective",
+    OBJECTIVES,
+    ids=lambda o: f"{type(o).__name__}-{type(o.step).__name__}-{'cut' if o.truncate else 'whole'}",
+)
+OTHERS = {TruncatedMRR: {"tau": 0.4}, TruncatedMAP: {}, TruncatedAUC: {"margin": 0.3}}
+"""Other values of a metric's own number."""
+
+
+class TestTruncated(ObjectiveTests):
+    objectives = OBJECTIVES
+    every_item_counts = False
+    needs_positives = True
+
+    @staticmethod
+    def autograd_formula(np, o, f, a, occasion):
+        y, above = (a > 0) * 1.0, above_by_autograd(np, o.step, f)
+        R, R_plus = np.sum(above, axis=1), np.dot(above, y)
+        N = cut_by_hand(o, f.size, occasion.progress)
+
+        def T(R):
+            return np.maximum(N - R, 0.0) / N if o.truncate else 1.0 + 0.0 * R
+
+        if isinstance(o, TruncatedMRR):
+            first = -o.tau * np.log(np.sum(y * np.exp(-R / o.tau)) / y.sum())
+            return -T(first) / (1.0 + first)
+        if isinstance(o, TruncatedMAP):
+            return -np.sum(y * T(R) * (1.0 + R_plus) / (1.0 + R)) / min(y.sum(), o.n)
+        hinges = np.maximum(o.margin + f[:, None] - f[None, :], 0.0)
+        return np.sum((1.0 - y)[:, None] * y[None, :] * T(R)[:, None] * hinges) / (y.sum() * (1.0 - y).sum())
+
+
+class TestAnnealed(TestTruncated):
+    objectives = tuple(metric(step, n=3, anneal=0.5, **OTHERS[metric]) for metric in METRICS for step in STEPS[:4])
+    occasions = (Occasion(progress=0.25),)
+
+
+class TestBudget(BudgetTests):
+    objectives = tuple(metric(step, n=3, budget=0.5, anneal=0.5) for metric in METRICS for step in STEPS[:4])
+    occasions = (Occasion(progress=0.25),)
+    needs_positives = True
+
+
+class TestBudgetAndAnchor(BudgetTests):
+    objectives = tuple(
+        metric(step, n=3, truncate=cut, budget=0.15, anchor=0.7)
+        for metric in METRICS
+        for step, cut in ((ReLU(), True), (Sigmoid(), False), (Laplace(), True), (Ramp(), False))
+    )
+
+
+# -- the formulas in loops ---------------------------------------------------------------------------------------------
 
 
 def loss_by_loops(o, f, a, N):
@@ -46,92 +99,22 @@ def loss_by_loops(o, f, a, N):
     return hinges / (len(P) * max(1, len(Q)))
 
 
-def loss_for_autograd(anp, o, a, N):
-    """The same as a function of the scores that autograd can differentiate; shares no line with the library."""
-    C = getattr(o.step, "steepness", 3.0)
-    h = {
-        "ReLU": lambda x: anp.maximum(x, 0.0),
-        "Sigmoid": lambda x: 1.0 / (1.0 + anp.exp(-C * x)),
-        "Laplace": lambda x: 0.5 + 0.5 * anp.sign(x) * (1.0 - anp.exp(-C * anp.abs(x))),
-        "Ramp": lambda x: anp.minimum(anp.maximum(C * x, 0.0), 1.0),
-        "Twin": lambda x: 0.5 + 0.5 * anp.sign(x) * (1.0 - anp.exp(-C * anp.abs(x))),
-    }[type(o.step).__name__]
-    y, others = (a > 0) * 1.0, 1.0 - np.eye(a.size)
-
-    def loss(f):
-        above = h(f[None, :] - f[:, None]) * others
-        R, R_plus = anp.sum(above, axis=1), anp.dot(above, y)
-
-        def T(R):
-            return anp.maximum(N - R, 0.0) / N if o.truncate else 1.0 + 0.0 * R
-
-        if isinstance(o, TruncatedMRR):
-            first = -o.tau * anp.log(anp.sum(y * anp.exp(-R / o.tau)) / y.sum())
-            return -T(first) / (1.0 + first)
-        if isinstance(o, TruncatedMAP):
-            return -anp.sum(y * T(R) * (1.0 + R_plus) / (1.0 + R)) / min(y.sum(), o.n)
-        hinges = anp.maximum(o.margin + f[:, None] - f[None, :], 0.0)
-        return anp.sum((1.0 - y)[:, None] * y[None, :] * T(R)[:, None] * hinges) / (y.sum() * (1.0 - y).sum())
-
-    return loss
-
-
-def varied(objective, case):
-    """Other values of the metric's own number in later cases."""
-    own = {TruncatedMRR: {"tau": 0.4}, TruncatedAUC: {"margin": 0.3}}.get(type(objective), {})
-    return replace(objective, **own) if case else objective
-
-
-@pytest.mark.parametrize("case", range(3))
+@pytest.mark.parametrize("own", [False, True], ids=["default", "own number"])
 @every_objective
-def test_the_value_is_the_formula(objective, case):
-    objective = replace(varied(objective, case), anneal=0.8)
-    scores, gains = random_list(case)
+def test_the_value_is_the_formula(objective, own):
+    objective = replace(objective, anneal=0.8, **(OTHERS[type(objective)] if own else {}))
+    scores, gains = random_list(1 if own else 0)
     for progress, N in ((0.0, 9.0), (0.4, 6.0), (0.8, 3.0), (1.0, 3.0)):
         value = objective.evaluate(scores, gains, Occasion(progress=progress)).value
         assert_allclose(value, loss_by_loops(objective, scores, gains, N), rtol=1e-12)
 
 
-@pytest.mark.parametrize("case", range(3))
 @every_objective
-def test_the_gradient_is_the_derivative_of_the_value(objective, case):
-    objective = replace(varied(objective, case), anchor=0.3 if case == 2 else 0.0, anneal=0.5 if case else 0.0)
-    scores, gains = random_list(case)
-    told = Occasion(progress=0.25)
-    numeric = central_differences(lambda f: objective.evaluate(f, gains, told).value, scores)
-    result = objective.evaluate(scores, gains, told)
-    assert_allclose(result.user, numeric, atol=1e-6 * np.abs(numeric).max())
-    assert_array_equal(result.item, result.user)
-
-
-@pytest.mark.parametrize("case", range(3))
-@every_objective
-def test_the_gradient_is_that_of_autograd(objective, case):
-    autograd = pytest.importorskip("autograd")
-    objective = varied(objective, case)
-    scores, gains = random_list(case)
-    loss = loss_for_autograd(pytest.importorskip("autograd.numpy"), objective, gains, 3.0)
-    result = objective.evaluate(scores, gains)
-    assert result.value == pytest.approx(float(loss(scores)), rel=1e-12)
-    expected = autograd.grad(loss)(scores)
-    assert_allclose(result.user, expected, atol=1e-12 * max(np.abs(expected).max(), 1.0))
-
-
-@every_objective
-def test_the_budgeted_gradient_holds_its_scale_constant(objective):
+def test_the_budget_is_the_mass_of_the_list_wise_gradient(objective):
+    """By the plain N, whatever the gate's is."""
     scores, gains = random_list(4)
-    objective = replace(objective, budget=0.5, anchor=0.7, anneal=0.5)
-    told = Occasion(progress=0.25)
-    scale = objective.frozen_scale(scores, gains, told)
-    plain = replace(objective, budget=0.0, anchor=0.0)
-
-    def frozen(f):
-        return scale * plain.evaluate(f, gains, told).value + 0.7 * Squared().evaluate(f, gains).value
-
-    numeric = central_differences(frozen, scores)
-    assert_allclose(objective.evaluate(scores, gains, told).user, numeric, atol=1e-6 * np.abs(numeric).max())
-    mass = np.abs(replace(objective, anchor=0.0).evaluate(scores, gains, told).user).sum()
-    assert mass == pytest.approx(0.5 * min(9, 3), rel=1e-12)  # the plain N, whatever the gate's is
+    result = replace(objective, budget=0.5, anneal=0.5).evaluate(scores, gains, Occasion(progress=0.25))
+    assert np.abs(result.user).sum() == pytest.approx(0.5 * min(9, 3), rel=1e-12)
 
 
 # -- what the numbers mean ---------------------------------------------------------------------------------------------
@@ -178,8 +161,10 @@ def test_many_ties_keep_the_softmin_away_from_its_pole():
     assert result.value == pytest.approx(-1.0)
 
 
-@given(likes=st.lists(st.booleans(), min_size=8, max_size=8), place=st.integers(0, 6), cut=st.booleans())
-@pytest.mark.parametrize("step", [Laplace(30.0), Sigmoid(30.0), Ramp(2.0)], ids=repr)
+steep = st.sampled_from([Laplace(30.0), Sigmoid(30.0), Ramp(2.0)])
+
+
+@given(step=steep, likes=st.lists(st.booleans(), min_size=8, max_size=8), place=st.integers(0, 6), cut=st.booleans())
 @every_metric
 def test_the_loss_falls_when_a_positive_passes_a_negative(metric, step, likes, place, cut):
     """A negative stands just above a positive and the two change places; above rank 3 the fall is strict even if cut."""

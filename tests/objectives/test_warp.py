@@ -2,30 +2,16 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
+from small_lists import RATED, RatedPairTests, UnobservedPairTests, every_occasion, list_of_levels
 
 from topnrank.objectives.base import Occasion
 from topnrank.objectives.draws import STRIDE
 from topnrank.objectives.warp import WarpHinge
-from topnrank.rng import draws_below, stream, visit_keys
-from topnrank.testing.gradients import central_differences
+from topnrank.rng import draws_below, visit_keys
 
-RATED = Occasion(key=7)
-UNOBSERVED = Occasion(sampled=4, weight=24.9, key=7)
-every_occasion = pytest.mark.parametrize("occasion", [RATED, UNOBSERVED], ids=["rated", "unobserved"])
-every_objective = pytest.mark.parametrize(
-    "objective", [WarpHinge(), WarpHinge(tries=3), WarpHinge(margin=0.2)], ids=str
-)
-
-
-def random_list(case, occasion=RATED, m=20):
-    """Scores, and gains of both signs with some equal ones; sampled rows have none."""
-    draw = stream(case, "test list")
-    scores, gains = draw.normal(size=m), draw.integers(-2, 3, m).astype(float)
-    gains[m - occasion.sampled :] = 0.0
-    return scores, gains
+OBJECTIVES = (WarpHinge(), WarpHinge(tries=3), WarpHinge(margin=0.2))
+every_objective = pytest.mark.parametrize("objective", OBJECTIVES, ids=str)
 
 
 def violators_by_hand(objective, scores, gains, occasion):
@@ -49,39 +35,29 @@ def violators_by_hand(objective, scores, gains, occasion):
     return found
 
 
-@every_occasion
-@every_objective
-@pytest.mark.parametrize("case", range(5))
-def test_the_value_is_the_weighted_hinge_of_the_first_violators(objective, occasion, case):
-    scores, gains = random_list(case, occasion)
-    found = violators_by_hand(objective, scores, gains, occasion)
-    assert found
-    expected = sum(phi * max(0.0, objective.margin - scores[i] + scores[j]) for i, j, phi in found)
-    assert objective.evaluate(scores, gains, occasion).value == pytest.approx(expected, rel=1e-12)
+def formula(np, objective, f, a, occasion):
+    """Phi is constant: no score of the lists crosses a margin within the step of a difference quotient."""
+    found = violators_by_hand(objective, getattr(f, "_value", f), a, occasion)
+    return sum(phi * np.maximum(0.0, objective.margin - f[i] + f[j]) for i, j, phi in found)
+
+
+class TestRatedPairs(RatedPairTests):
+    objectives, autograd_formula = OBJECTIVES, staticmethod(formula)
+
+
+class TestAgainstUnobservedItems(UnobservedPairTests):
+    objectives, autograd_formula = OBJECTIVES, staticmethod(formula)
 
 
 @every_occasion
 @every_objective
-@pytest.mark.parametrize("case", range(3))
-def test_the_gradient_is_the_derivative_of_the_value(objective, occasion, case):
-    """No score of these lists crosses a margin within the step, so Phi is constant."""
-    scores, gains = random_list(case, occasion)
-    numeric = central_differences(lambda f: objective.evaluate(f, gains, occasion).value, scores)
-    result = objective.evaluate(scores, gains, occasion)
-    assert_allclose(result.user, numeric, atol=1e-8)
-    assert_array_equal(result.item, result.user)
-    assert result.active == scores.size
-
-
-@every_occasion
-def test_the_gradient_is_that_of_the_paper_by_autograd(occasion):
-    anp = pytest.importorskip("autograd.numpy")
-    from autograd import grad
-
-    scores, gains = random_list(4, occasion)
-    found = violators_by_hand(WarpHinge(), scores, gains, occasion)
-    loss = grad(lambda f: sum(phi * anp.maximum(0.0, 1.0 - f[i] + f[j]) for i, j, phi in found))
-    assert_allclose(WarpHinge().evaluate(scores, gains, occasion).user, loss(scores), rtol=1e-12, atol=1e-14)
+def test_the_value_is_the_weighted_hinge_of_the_first_violators(objective, occasion):
+    for case in range(5):
+        scores, gains = list_of_levels(case, occasion)
+        found = violators_by_hand(objective, scores, gains, occasion)
+        assert found
+        expected = sum(phi * max(0.0, objective.margin - scores[i] + scores[j]) for i, j, phi in found)
+        assert objective.evaluate(scores, gains, occasion).value == pytest.approx(expected, rel=1e-12)
 
 
 def test_a_positive_below_all_candidates_has_the_full_rank():
@@ -139,41 +115,6 @@ def test_the_rank_estimate_follows_the_waiting_time_for_a_violator():
     expected = float(np.sum(0.2 * 0.8 ** (T - 1) * np.maximum(50 // T, 1)))
     assert 19 < expected < 20
     assert abs(np.mean(ranks) - expected) < 4 * np.std(ranks) / np.sqrt(len(ranks))
-
-
-@every_occasion
-@given(shift=st.integers(-100, 100), case=st.integers(0, 50))
-def test_only_differences_of_scores_matter(occasion, shift, case):
-    scores, gains = random_list(case, occasion)
-    here, there = (WarpHinge().evaluate(f, gains, occasion) for f in (scores, scores + shift))
-    assert there.value == pytest.approx(here.value, rel=1e-9)
-    assert_allclose(there.user, here.user, rtol=1e-12)
-    assert abs(here.user.sum()) < 1e-12 * max(np.abs(here.user).sum(), 1.0)
-
-
-@every_occasion
-@every_objective
-@pytest.mark.parametrize("gains", [np.zeros(6), np.ones(6), -np.ones(6), np.array([1.0, -1.0, 1.0, -1.0, 0.0, 5.0])])
-@pytest.mark.parametrize("scores", [np.array([1e6, -1e6, 0.0, 1e6, 1e-6, -1e6]), np.zeros(6)], ids=["huge", "tied"])
-def test_hazards_stay_finite(objective, occasion, scores, gains):
-    gains = gains.copy()
-    gains[6 - occasion.sampled :] = 0.0
-    with np.errstate(all="raise", under="ignore"):
-        result = objective.evaluate(scores, gains, occasion)
-    assert np.isfinite(result.value)
-    assert np.isfinite(result.user).all()
-
-
-@pytest.mark.parametrize(
-    ("gains", "sampled"),
-    [([2.0], 0), ([3.0, 3.0, 3.0], 0), ([-1.0, 0.0, 0.0], 2), ([0.0, 0.0], 2)],
-    ids=["one item", "equal gains", "no positives", "no own rows"],
-)
-def test_without_positives_there_is_no_loss(gains, sampled):
-    gains = np.array(gains)
-    result = WarpHinge().evaluate(np.zeros(gains.size), gains, Occasion(sampled=sampled))
-    assert result.value == 0.0
-    assert_array_equal(result.user, np.zeros(gains.size))
 
 
 def test_the_weight_is_within_a_constant_of_the_harmonic_sum():

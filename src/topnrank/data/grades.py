@@ -34,10 +34,11 @@ class Graded:
         """The policy with the largest grade of `data` as its maximum."""
         if self.maximum is not None:
             return self
-        top = float(_grades(data)[1].max(initial=0.0))
+        grades = _grades(data)[1]
+        top = float(grades.max()) if grades.size else 0.0
         if top <= 0.0:
             raise DataError(
-                f"the largest rating is {top:g}: grades must be above 0; shift the ratings, or use another feedback"
+                f"the largest rating or weight is {top:g}: grades must reach above 0; shift them, or use another feedback"
             )
         return replace(self, maximum=top)
 

@@ -30,6 +30,7 @@ class AdaptiveEngine:
     def visit(self, users: Int64Array, moment: Moment = LAST) -> Visit:
         """One step that lowers the loss; none, with nothing moved, where even the smallest does not."""
         step = self.state.accumulators[STEP]
+        first = step.copy()
         start = self._loss(users, moment)
         kept = {name: block.copy() for name, block in self.state.parameters.items()}
         for _ in range(MOST_HALVINGS):
@@ -41,6 +42,7 @@ class AdaptiveEngine:
             for name, block in self.state.parameters.items():
                 block[...] = kept[name]
             step /= 2.0
+        step[...] = first
         return visit._replace(moved=0.0)
 
     def _loss(self, users: Int64Array, moment: Moment) -> float:

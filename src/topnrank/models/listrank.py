@@ -32,7 +32,7 @@ class ListRank(FactorModel):
     per_item: bool = True
     """Loss times the length of the list, so that an item's gradient does not shrink with it; False is the paper's."""
     scale: float = 1.0
-    """Multiplies the loss; with AdaGrad it acts only against the regularisation."""
+    """Multiplies the loss: its weight against the regularisation, and the size of the first steps."""
 
     name: ClassVar[str] = "list-rank"
     summary: ClassVar[str] = "list-wise: cross entropy of top-one probabilities of grades and scores"
@@ -44,8 +44,9 @@ class ListRank(FactorModel):
         """As in the authors' program: full-batch descent whose step doubles and halves itself; `changes` override.
 
         Free vectors of 5 factors, no item bias, the loss without `per_item`, at most 250 iterations. Departs from it: start
-        values are normal with deviation 0.1, not uniform in (0, 0.1), and lambda counts at each visit instead of once for
-        each vector, so that 0.0001 here is about the usual 0.01 there.
+        values are normal with deviation 0.1, not uniform in (0, 0.1); lambda counts at each visit instead of once for each
+        vector, so that 0.0001 here is about the usual 0.01 there; it stops when nothing moves any more, where the program
+        stops at a relative decrease of 1e-6.
         """
         settings: dict[str, Any] = {
             "users": "factors",
@@ -57,6 +58,7 @@ class ListRank(FactorModel):
             "regularization": 1e-4,
             "batch_size": 1.0,
             "epochs": 250,
+            "tolerance": 1e-9,
             "per_item": False,
         }
         return cls(**(settings | changes))

@@ -33,6 +33,11 @@ def fold_in(model: "FactorModel", items: IntArray, values: FloatArray | None) ->
     if values is None and not model.relevant_only():
         raise ParameterError("recommend: with users='factors' a history needs ratings: give (item, rating) pairs")
     rows, numbers = _one_user(model, items, values)
+    if rows.listed.size and not rows.listed.any():
+        raise ParameterError(
+            f"recommend: no item of this history counts as liked, and {type(model).__name__} learns from likes alone; give "
+            "the liked items without ratings, or ratings that differ"
+        )
     blocks: Parameters = {
         "user_factors": model.user_factors_.mean(axis=0, keepdims=True),
         "item_factors": model.item_factors_[numbers],

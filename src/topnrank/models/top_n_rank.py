@@ -19,6 +19,7 @@ from topnrank.objectives import (
     WeightedDCG,
     make_step,
 )
+from topnrank.training import AdaptiveDescent, make_optimizer
 
 TRUNCATED: dict[str, Callable[..., Objective]] = {"mrr": TruncatedMRR, "map": TruncatedMAP, "auc": TruncatedAUC}
 METRICS = ("dcg", *TRUNCATED)
@@ -95,10 +96,21 @@ class TopNRank(FactorModel):
             check_number(self, "budget", above_zero=True)
         if not isinstance(self.smoothing, Missing):
             make_step(self.smoothing, self.steepness)
+        if self.anneal > 0.0 and not self.truncate:
+            raise ParameterError("TopNRank: anneal lets the cut at N come late; without truncate=True there is no cut")
+        self._check_descends()
         if self._power() < 1.0 and self.truncate and self.metric == "dcg":
             raise ParameterError(
                 "TopNRank: truncate=True needs a discount that is positive and falls to 0, such as 'dcg'; "
                 f"got discount={self.discount!r}"
+            )
+
+    def _check_descends(self) -> None:
+        """A step that adapts itself by the loss needs the gradient of that loss."""
+        partial = self.metric == "dcg" and self.gradient == "paper"
+        if isinstance(make_optimizer(self.optimizer), AdaptiveDescent) and (partial or self.budget is not None):
+            raise ParameterError(
+                "TopNRank: optimizer='adaptive' needs the gradient of the loss itself: set gradient='exact' and budget=None"
             )
 
     def objective(self) -> Objective:

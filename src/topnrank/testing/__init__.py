@@ -1,22 +1,26 @@
-"""Tests for models of your own; needs pytest.
+"""Tests for models and objectives of your own; needs pytest.
 
-    from topnrank.testing import ModelTests
+    from topnrank.testing import ModelTests, ObjectiveTests
 
     class TestMyModel(ModelTests):
         model = MyModel(factors=8)
         better_than = 0.75
 
-runs everything that is expected of a model: parameters, fitting, recommending, files, quality.
+    class TestMyLoss(ObjectiveTests):
+        objectives = (MyLoss(), MyLoss(sharp=True))
+
+`ModelTests` runs everything that is expected of a model: parameters, fitting, recommending, files, quality.
+`ObjectiveTests` does so for an objective: its gradient, hazards, symmetries.
 """
 
 import pytest
 
-pytest.register_assert_rewrite(
-    *(f"topnrank.testing.{part}" for part in ("base", "parameters", "fitting", "recommending", "files", "quality"))
-)
+_PARTS = ("base", "parameters", "fitting", "recommending", "files", "quality", "objectives")
+pytest.register_assert_rewrite(*(f"topnrank.testing.{part}" for part in _PARTS))
 
-from topnrank.testing.base import small_data, small_split  # noqa: E402 (after the rewriting of its assertions)
+from topnrank.testing.base import small_data, small_split  # noqa: E402 (after the rewriting of their assertions)
 from topnrank.testing.gradients import central_differences  # noqa: E402
 from topnrank.testing.model_tests import ModelTests  # noqa: E402
+from topnrank.testing.objectives import ObjectiveTests  # noqa: E402
 
-__all__ = ["ModelTests", "central_differences", "small_data", "small_split"]
+__all__ = ["ModelTests", "ObjectiveTests", "central_differences", "small_data", "small_split"]

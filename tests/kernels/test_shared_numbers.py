@@ -1,0 +1,26 @@
+"""Numbers and rules that stand twice: kernels import nothing of ours."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from topnrank.kernels import pairs, shaping, xclimf
+from topnrank.objectives import draws
+from topnrank.objectives import shaping as reference_shaping
+from topnrank.objectives import xclimf as reference_xclimf
+
+
+def test_kernels_and_references_call_the_same_gradient_faint():
+    assert shaping.FAINT == reference_shaping.FAINT
+
+
+def test_kernels_and_references_give_each_row_the_same_draws():
+    assert pairs.STRIDE == draws.STRIDE
+
+
+def test_kernels_and_references_clip_at_the_same_gain():
+    assert xclimf.LARGEST == reference_xclimf.LARGEST
+
+
+@given(n=st.integers(1, 30), m=st.integers(1, 60), anneal=st.floats(0, 1), progress=st.floats(0, 1))
+def test_kernels_and_references_anneal_alike(n, m, anneal, progress):
+    assert shaping.annealed(float(n), m, anneal, progress) == reference_shaping.annealed(n, m, anneal, progress)

@@ -1,0 +1,61 @@
+"""Small lists that the tests of several objectives share."""
+
+import math
+
+import numpy as np
+import pytest
+
+from topnrank.objectives.base import Occasion
+from topnrank.rng import stream
+from topnrank.testing import ObjectiveTests
+
+RATED = Occasion(key=7)
+UNOBSERVED = Occasion(sampled=4, weight=24.9, key=7)
+every_occasion = pytest.mark.parametrize("occasion", [RATED, UNOBSERVED], ids=["rated", "unobserved"])
+
+
+def g(x):
+    """The logistic function of a number."""
+    return 1.0 / (1.0 + math.exp(-x))
+
+
+def list_of_likes(case, m=9):
+    """Scores, and gains of which only those above 0 are likes."""
+    draw = stream(case, "test list")
+    return 2.0 * draw.normal(size=m), draw.choice([-1.0, 0.0, 0.5, 1.0, 3.0], size=m)
+
+
+def list_of_levels(case, occasion=RATED, m=20):
+    """Scores, and gains of both signs with some equal ones; sampled rows have none."""
+    draw = stream(case, "test list")
+    scores, gains = draw.normal(size=m), draw.integers(-2, 3, m).astype(float)
+    gains[m - occasion.sampled :] = 0.0
+    return scores, gains
+
+
+class RatedPairTests(ObjectiveTests):
+    """Objectives that draw pairs of the user's own rows; each row has its own draws."""
+
+    occasions = (RATED,)
+    any_order = False
+
+    def test_without_unequal_gains_there_is_no_loss(self, objective, occasion):
+        for m in (1, 3):
+            result = objective.evaluate(np.linspace(0, 1, m), np.full(m, 3.0), occasion)
+            assert result.value == 0.0
+            assert not result.user.any()
+
+
+class UnobservedPairTests(ObjectiveTests):
+    """Objectives that draw pairs of positives and sampled rows."""
+
+    occasions = (UNOBSERVED,)
+    any_order = False
+    needs_positives = True
+
+
+class LikesOnlyTests(ObjectiveTests):
+    """Objectives that see the rows with a gain above 0 only, and raise them."""
+
+    only_differences = False
+    needs_positives = ignores_others = True
