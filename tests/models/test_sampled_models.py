@@ -70,3 +70,25 @@ def test_every_setting_of_the_search_space_is_allowed(kind):
 def test_the_summary_says_what_kind_of_loss_it_is(kind):
     assert kind.summary.split(":")[0] in ("pair-wise", "list-wise")
     assert len(kind.summary) < 110
+
+
+def test_a_history_without_likes_is_refused_where_only_likes_teach():
+    from topnrank import CLiMF, synthetic
+
+    model = CLiMF(users="factors", factors=3, epochs=1).fit(synthetic(30, 20, seed=1))
+    first, second = model.item_ids_[:2]
+    with pytest.raises(
+        ParameterError, match="no item of this history counts as liked, and CLiMF learns from likes alone"
+    ):
+        model.recommend(history={first: 1, second: 1})
+    assert model.recommend(history=[first, second], n=3).num_rows == 3
+
+
+@pytest.mark.parametrize("kind", [BPR, WARP, MFADG])
+def test_where_everything_is_observed_nothing_can_be_sampled(kind):
+    from topnrank import Interactions
+    from topnrank.errors import DataError
+
+    everything = Interactions.from_arrays([1, 1, 2, 2], [1, 2, 1, 2], ratings=[5, 1, 4, 2])
+    with pytest.raises(DataError, match="every user has observed all 2 items"):
+        kind(negatives=5).fit(everything)
