@@ -150,3 +150,10 @@ def test_an_extract_is_called_one(run: Run, tmp_path: Path, monkeypatch: pytest.
     facts = run("data", "describe", "retail-rocket", "--json").json
     assert facts["types"] == {"buy": 1, "view": 1}
     assert ["is an extract of retail-rocket" in note for note in facts["notes"]] == [True]
+
+
+def test_a_data_set_stands_where_a_file_may_stand(run: Run, tmp_path: Path) -> None:
+    told = run("train", "ml-100k", "-o", tmp_path / "m.safetensors", "--model", "item-mean", "--json").json
+    assert told["data"]["rows"] == len(tnr.load_dataset("ml-100k", progress=False))
+    compared = run("compare", "ml-100k", "--models", "popularity", "--repeats", "1", "--metric", "mrr", "--json").json
+    assert compared["data"] == "ml-100k"

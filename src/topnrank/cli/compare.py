@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 class Contest:
     """Which models on which rows."""
 
-    data: Annotated[
-        str, typer.Argument(metavar="DATA", help="A file, folder or glob: CSV, TSV, '::' files, JSON lines, Parquet.")
-    ]
+    data: Annotated[str, typer.Argument(metavar="DATA", help="A file, folder or glob, or a data set such as ml-1m.")]
     models: Annotated[
         str,
         typer.Option(

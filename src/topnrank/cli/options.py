@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable
 from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
@@ -90,9 +91,12 @@ class Reading:
     ] = "error"
 
     def read(self, path: str, output: Output) -> "Interactions":
-        """The interactions at `path`; tells what was merged."""
+        """The interactions at `path`, or those of the public data set of that name; tells what was merged."""
         import topnrank as tnr
+        from topnrank.data.registry import DATASETS
 
+        if path in DATASETS and not Path(path).exists():
+            return tnr.load_dataset(path, progress=not output.quiet)
         options = asdict(self)
         if self.separator is not None:
             options["separator"] = self.separator.replace("\\t", "\t")

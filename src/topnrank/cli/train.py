@@ -121,7 +121,11 @@ class Task:
     """From which rows of which file to which model file."""
 
     data: Annotated[
-        str, typer.Argument(metavar="DATA", help="A file, folder or glob: CSV, TSV, '::' files, JSON lines, Parquet.")
+        str,
+        typer.Argument(
+            metavar="DATA",
+            help="A file, folder or glob: CSV, TSV, '::' files, JSON lines, Parquet; or a data set such as ml-1m.",
+        ),
     ]
     output: Annotated[
         str,
