@@ -119,7 +119,11 @@ def auc_of_likes(model):
     liked, seen = planted_likes()
     users, items = np.nonzero(seen)
     model.fit(Interactions.from_arrays(users, items, weights=np.ones(users.size)))
-    scores = model.score_block(np.arange(len(liked)))
+    return auc_among_unseen(model.score_block(np.arange(len(liked))))
+
+
+def auc_among_unseen(scores):
+    liked, seen = planted_likes()
     found = [(s[yes & ~known][:, None] > s[~yes]).mean() for s, yes, known in zip(scores, liked, seen, strict=True)]
     return np.mean(found)
 
@@ -139,6 +143,27 @@ def test_likes_among_unobserved_items_are_found(kind, settings, reaches, users):
 
 def test_climf_finds_likes_without_ever_seeing_another_item():
     assert auc_of_likes(CLiMF(users="factors", learning_rate=0.3, regularization=0.0125, **SMALL)) > 0.7
+
+
+@pytest.mark.filterwarnings("ignore")  # of the other library, about threads of its own
+def test_bpr_finds_the_order_that_another_librarys_bpr_finds():
+    """implicit's BPR and ours, trained apart, put all items of a user in nearly the same order."""
+    bpr = pytest.importorskip("implicit.bpr")
+    sparse, stats = pytest.importorskip("scipy.sparse"), pytest.importorskip("scipy.stats")
+    liked, seen = planted_likes()
+    theirs = bpr.BayesianPersonalizedRanking(
+        factors=8, learning_rate=0.03, regularization=0.02, iterations=200, num_threads=1, random_state=1
+    )
+    theirs.fit(sparse.csr_matrix(seen.astype(np.float32)), show_progress=False)
+    model = BPR(users="factors", negatives=30, **SMALL)
+    ours = auc_of_likes(model)
+    scores = theirs.user_factors @ theirs.item_factors.T
+    agreement = [
+        stats.spearmanr(one, other).statistic
+        for one, other in zip(scores, model.score_block(np.arange(len(liked))), strict=True)
+    ]
+    assert np.mean(agreement) > 0.93
+    assert abs(ours - auc_among_unseen(scores)) < 0.03
 
 
 # -- checkerboard: users like items of their own colour; the one withheld must come first ------------------------------
