@@ -178,8 +178,8 @@ def _tell(times: Times, length: int) -> None:
     print(f"{length:,} items: {told}", file=sys.stderr, flush=True)
 
 
-def to_markdown(times: Times, repeats: int) -> str:
-    """The numbers as a page."""
+def to_markdown(times: Times, repeats: int, figure: Path | None) -> str:
+    """The numbers as a page, with the figure beside it where there is one."""
     keys = list(times)
     heads = "| list length | " + " | ".join(f"{name}, {program}" for name, program in keys) + " | sgm / ReLU, linear |"
     lines = [heads, "|---" * (len(keys) + 2) + "|"]
@@ -189,7 +189,8 @@ def to_markdown(times: Times, repeats: int) -> str:
         lines.append(f"| {length:,} | " + " | ".join(cells) + f" | {ratio:.2f} |")
     text = "\n".join((__doc__ or "").strip().splitlines()[4:]).strip()
     title = "# Time of a visit over list length\n\nMilliseconds for one list, median of "
-    return f"{title}{repeats}. {environment()}\n\n" + "\n".join(lines) + f"\n\n{text}\n"
+    image = f"![Time of a visit over list length]({figure.name})\n\n" if figure else ""
+    return f"{title}{repeats}. {environment()}\n\n{image}" + "\n".join(lines) + f"\n\n{text}\n"
 
 
 def draw(times: Times, path: Path) -> None:
@@ -224,7 +225,7 @@ def main() -> None:
     check_agreement(300)
     lengths = [length for length in LENGTHS if length <= arguments.longest]
     times = measure(lengths, arguments.repeats)
-    page = to_markdown(times, arguments.repeats)
+    page = to_markdown(times, arguments.repeats, arguments.figure)
     print(page)
     if arguments.markdown:
         arguments.markdown.write_text(page)
