@@ -1,7 +1,7 @@
 # make demo    a virtual environment, the package, and the demo on embedded data
 # make test    what the tests need, and all tests
 # make check   lint and types
-# make bench   the benchmarks (scaling; quality where TOPNRANK_DATA names a folder with data)
+# make bench   the benchmarks (scaling, time per epoch; quality where TOPNRANK_DATA names a folder with data)
 
 PYTHON ?= python3
 VENV := .venv
@@ -22,6 +22,7 @@ check: $(VENV)/installed-dev
 
 bench: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/scaling.py
+	$(BIN)/python benchmarks/epochs.py
 	if [ -n "$$TOPNRANK_DATA" ]; then $(BIN)/python benchmarks/quality.py; else echo "quality: skipped, TOPNRANK_DATA is not set"; fi
 
 $(VENV)/python-found:

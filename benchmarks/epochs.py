@@ -45,7 +45,7 @@ LENGTHS = (20, 100, 500, 2000, 10_000)
 
 
 def seconds(model: tnr.Model, data: tnr.Interactions) -> float:
-    """Time of the one epoch itself: two fits, of one and of two epochs, whose difference leaves out the preparation."""
+    """Time of one epoch itself: two fits, of one and of three epochs; their difference leaves out the preparation."""
     times = []
     for epochs in (1, 3):
         model.set_params(epochs=epochs)

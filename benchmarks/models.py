@@ -18,9 +18,9 @@ Read with this in mind. (1) Settings came from split 0; test rows of splits 1 an
 The spread covers splits only; differences of about .001 are not established. (3) What is tuned for the rated items is
 not tuned for all items: the last column shows what such a model does there, not what it could do. (4) One row was
 picked again after its test number was seen: ListPMF with factors on ml-1m first had a setting of validation value .8756
-(test .8694); eight more settings, with smaller start values among them, gave .8789 on validation: the row shown. (5) Free
-vectors profit from start values smaller than the 0.03 that all other rows have; that was found late and not tried for
-them.
+(test .8694); eight more settings, with smaller start values among them, gave .8789 on validation: the row shown. (5) In that
+row smaller start values than the 0.03 of all others were part of the gain; for other rows of free vectors they were
+not tried.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Random search over a model's declared search space, on validation data only.
 
-    TOPNRANK_DATA=folder python benchmarks/search.py ml-100k list-pmf --users factors --trials 20 --log trials.jsonl
+    TOPNRANK_DATA=folder python benchmarks/search.py ml-100k list-pmf --users factors --trials 0:20 --log trials.jsonl
 
 Users with at least 10 ratings; half of each user's ratings are training data (split 0); a quarter of that half is held out
 and ranked, NDCG@10 with rating >= 4 as relevant. The other half, the test data, is never looked at. The number of epochs

@@ -89,6 +89,12 @@ def test_models_that_care_for_part_of_the_order_find_part_of_it(kind, settings, 
     assert concordance(kind(users=users, **(SMALL | settings))) > reaches
 
 
+def test_xclimfs_published_sum_turns_long_lists_upside_down():
+    """docs/models.md: the pair term prefers the lower grade and drowns the rest; averaged and held small it does not."""
+    settings = SMALL | {"learning_rate": 0.3, "regularization": 0.0125}
+    assert concordance(XCLiMF(mean_pairs=False, **settings)) < 0.4
+
+
 def test_mrr_cares_for_the_first_item():
     """Of the items a user has not rated, the one put first stands in the planted order's best tenth more often."""
     planted = planted_ratings()

@@ -9,7 +9,7 @@ import typer
 
 from topnrank.cli.evaluate import ALL_ROWS
 from topnrank.cli.files import require_writable
-from topnrank.cli.options import Printing, Reading, with_options
+from topnrank.cli.options import Printing, Reading, filtered, with_options
 from topnrank.cli.output import Output
 from topnrank.cli.values import number, parse_feedback, parse_settings, split_list
 from topnrank.errors import ParameterError, one_of
@@ -79,12 +79,7 @@ class Contest:
         """The data, filtered and weighed."""
         from topnrank.data.policies import feedback_from
 
-        data = reading.read(self.data, output)
-        if self.min_user_items or self.min_item_users:
-            kept = data.filter(min_user_items=self.min_user_items, min_item_users=self.min_item_users)
-            gone = f"{data.n_users - kept.n_users} users, {data.n_items - kept.n_items} items, {len(data) - len(kept)} rows"
-            output.note(f"the filter left out {gone}")
-            data = kept
+        data = filtered(reading.read(self.data, output), self.min_user_items, self.min_item_users, output)
         return data if self.feedback is None else feedback_from(parse_feedback(self.feedback), data)(data)
 
 

@@ -123,3 +123,13 @@ class Printing:
     def output(self) -> Output:
         """Where the command prints."""
         return Output(as_json=self.json, quiet=self.quiet)
+
+
+def filtered(data: "Interactions", min_user_items: int, min_item_users: int, output: Output) -> "Interactions":
+    """Without rare items and users; tells how many went."""
+    if not (min_user_items or min_item_users):
+        return data
+    kept = data.filter(min_user_items=min_user_items, min_item_users=min_item_users)
+    gone = f"{data.n_users - kept.n_users} users, {data.n_items - kept.n_items} items, {len(data) - len(kept)} rows"
+    output.note(f"the filter left out {gone}")
+    return kept

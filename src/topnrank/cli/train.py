@@ -10,7 +10,7 @@ import typer
 
 from topnrank.cli.facts import describe, training_facts, users_with_one_row
 from topnrank.cli.files import require_writable, table_format, write_table
-from topnrank.cli.options import Printing, Reading, share, with_options
+from topnrank.cli.options import Printing, Reading, filtered, share, with_options
 from topnrank.cli.output import Output, facts_table
 from topnrank.cli.values import parse_feedback, parse_settings
 from topnrank.errors import ParameterError, one_of
@@ -150,12 +150,7 @@ class Task:
 
     def filtered(self, data: "Interactions", output: Output) -> "Interactions":
         """Without rare items and users; tells how many went."""
-        if not (self.min_user_items or self.min_item_users):
-            return data
-        kept = data.filter(min_user_items=self.min_user_items, min_item_users=self.min_item_users)
-        gone = f"{data.n_users - kept.n_users} users, {data.n_items - kept.n_items} items, {len(data) - len(kept)} rows"
-        output.note(f"the filter left out {gone}")
-        return kept
+        return filtered(data, self.min_user_items, self.min_item_users, output)
 
     def split(self, data: "Interactions", seed: int | None) -> "tuple[Interactions, Interactions | None]":
         """Rows to train on, and those held out."""

@@ -4,6 +4,7 @@ Both policies are fitted to the training rows first: the largest rating found th
 who come later. Where the data has no ratings, its weights are the grades.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -16,7 +17,7 @@ from topnrank.errors import DataError, ParameterError
 
 
 @dataclass(frozen=True)
-class Graded:
+class Graded(ABC):
     """What the policies share: the top of the scale."""
 
     maximum: float | None = None
@@ -49,9 +50,9 @@ class Graded:
         data, grades = _grades(data)
         return data.with_weights(self.weight(grades, maximum).astype(np.float32))
 
+    @abstractmethod
     def weight(self, grades: Float64Array, maximum: float) -> Float64Array:
         """Weights of grades on a scale that ends at `maximum`."""
-        raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
         """See `Feedback`."""
