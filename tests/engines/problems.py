@@ -1,11 +1,14 @@
 """Small training problems for the engine tests."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from topnrank.engines import Moment, Problem, State
 from topnrank.objectives import WeightedDCG
 from topnrank.rng import stream
-from topnrank.scorers import Factors, History, Rows, Rule
+from topnrank.scorers import Factors, History, Neighbours, Rows, Rule
+from topnrank.scorers.neighbours import SCALE
 
 N_USERS, N_ITEMS = 12, 15
 SCORERS = {"factors": Factors(4, 0.3), "history": History(4, 0.3)}
@@ -20,8 +23,9 @@ def random_rows(seed: int = 0) -> Rows:
     return Rows(indptr, np.concatenate(lists).astype(np.int32), gains, residuals)
 
 
-LISTS = ("whole", "liked", "sampled")
-"""What lists hold: all rows of the user; only those with a gain above 0; those, and four unobserved items."""
+LISTS = ("whole", "liked", "sampled", "linked")
+"""What lists hold: all rows of the user; only those with a gain above 0; those, and four unobserved items; the same, drawn
+by chances, with a shared penalty and neighbours beside the scorer."""
 
 
 def make_problem(
@@ -34,13 +38,34 @@ def make_problem(
     rules = {name: Rule(adagrad, rate, decays[name]) for name in names}
     rows = random_rows() if lists == "whole" else random_rows()._replace(listed=random_rows().gains > 0)
     negatives = 4 if lists == "sampled" else 0
-    return Problem(SCORERS[scorer], objective or WeightedDCG(n=5), rows, rules, negatives, seed=3)
+    problem = Problem(SCORERS[scorer], objective or WeightedDCG(n=5), rows, rules, negatives, seed=3)
+    return linked(problem, Rule(adagrad, rate, 0.0)) if lists == "linked" else problem
+
+
+def linked(problem: Problem, rule: Rule) -> Problem:
+    """The problem with chances, a shared penalty and random neighbours; item 3 has fewer of them."""
+    draw = stream(5, "test neighbours")
+    items = np.sort([draw.permutation(np.delete(np.arange(N_ITEMS), i))[:3] for i in range(N_ITEMS)], axis=1)
+    weights = draw.normal(size=items.shape).astype(np.float32)
+    items[3, 1:], weights[3, 1:] = 3, 0.0
+    links = draw.normal(size=problem.rows.items.size).astype(np.float32)
+    return replace(
+        problem,
+        rows=problem.rows._replace(links=links),
+        rules=problem.rules | {SCALE: rule},
+        negatives=4,
+        chances=draw.integers(1, 9, N_ITEMS),
+        shared=True,
+        neighbours=Neighbours(items.astype(np.int32), weights),
+    )
 
 
 def start(problem: Problem, seed: int = 1) -> State:
     """Start values with biases that are not zero."""
     parameters = problem.scorer.initialise(N_USERS, N_ITEMS, seed)
     parameters["item_bias"] = (0.2 * stream(seed, "test bias").normal(size=N_ITEMS)).astype(np.float32)
+    if problem.neighbours is not None:
+        parameters[SCALE] = np.array([0.7], np.float32)
     return State.start(parameters, 1.0)
 
 

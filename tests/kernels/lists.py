@@ -27,15 +27,18 @@ def batch_of(lists, sampled=0, weight=1.0, progress=1.0, history=0):
     for n in range(len(lists)):
         gains[own[n] : offsets[n + 1]] = 0.0
     users, items = np.arange(len(lists), dtype=np.int64), np.zeros(scores.size, np.int32)
-    keys, weights = visit_keys(5, 3, users), np.full(len(lists), float(weight))
+    keys, weights, counts = visit_keys(5, 3, users), np.ones(scores.size), np.ones(len(lists))
+    for n in range(len(lists)):  # weights that differ, with the mean asked for
+        drawn = weights[own[n] : offsets[n + 1]]
+        drawn[:] = weight * (1.0 + 0.5 * np.linspace(-1.0, 1.0, drawn.size)) if drawn.size > 1 else weight
     no_residuals = np.empty(0, np.float32)
-    return Batch(users, offsets, first, own, items, gains, no_residuals, keys, weights, float(progress)), scores
+    return Batch(users, offsets, first, own, items, gains, no_residuals, keys, weights, counts, float(progress)), scores
 
 
 def occasion_of(batch, n):
     """What the reference is told about list n."""
     sampled = int(batch.offsets[n + 1] - batch.own[n])
-    return Occasion(sampled, float(batch.weights[n]), int(batch.keys[n]), batch.progress)
+    return Occasion(sampled, batch.weights[batch.own[n] : batch.offsets[n + 1]], int(batch.keys[n]), batch.progress)
 
 
 def run_kernel(objective, batch, scores):
@@ -88,7 +91,7 @@ def near_a_cut(objective, lists, **layout):
     batch, scores = batch_of(lists, **layout)
     for lo, hi in zip(batch.offsets, batch.offsets[1:], strict=False):
         f, a = scores[lo:hi], batch.gains[lo:hi]
-        R = smooth_ranks(objective.step, f, np.ones_like(f)).R
+        R = smooth_ranks(objective.step, f, batch.weights[lo:hi]).R
         cuts = (objective.n, annealed(objective.n, f.size, objective.anneal, batch.progress))
         if isinstance(objective, TruncatedMRR) and (a > 0).any():
             whole = replace(objective, truncate=False, anchor=0.0).evaluate(f, a)

@@ -4,19 +4,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from topnrank.kernels.batches import Plan, invert, missing_item
+from topnrank.kernels.batches import Plan, _missing_item, invert, sample_items
 from topnrank.kernels.batches import lay_out as lay_out_with
 from topnrank.rng import visit_keys
 from topnrank.scorers import Rows
 
 N_ITEMS = 8
+EQUAL = np.arange(N_ITEMS + 1)
 lists = st.lists(st.lists(st.integers(0, N_ITEMS - 1), max_size=6, unique=True), min_size=1, max_size=6)
 
 
 def lay_out(users, rows, **plan):
     """A batch of the users' whole lists, unless `plan` says otherwise."""
-    plan = {"histories": True, "negatives": 0, "n_items": N_ITEMS, "progress": 1.0} | plan
-    return lay_out_with(users, visit_keys(0, 0, users), rows, Plan(**plan))
+    plan = {"histories": True, "negatives": 0, "chances": EQUAL, "shared": False, "progress": 1.0} | plan
+    return sampled(lay_out_with(users, visit_keys(0, 0, users), rows, Plan(**plan)), rows, plan["chances"])
+
+
+def sampled(batch, rows, chances):
+    """The batch with its sampled items drawn."""
+    sample_items(batch, rows, chances, batch.items, batch.weights)
+    return batch
 
 
 def rows_of(items_by_user, residuals=True):
@@ -66,7 +73,9 @@ def test_sampled_items_were_never_observed(items_by_user, negatives):
         assert not set(sampled.tolist()) & set(items)
         assert not batch.gains[batch.own[n] : batch.offsets[n + 1]].any()
         if sampled.size:
-            assert batch.weights[n] * negatives == pytest.approx(N_ITEMS - len(items))
+            weights = batch.weights[batch.own[n] : batch.offsets[n + 1]]
+            assert weights == pytest.approx((N_ITEMS - len(items)) / negatives)
+        assert batch.counts[n] == 1.0
 
 
 def test_a_user_who_observed_everything_gets_no_samples():
@@ -74,22 +83,37 @@ def test_a_user_who_observed_everything_gets_no_samples():
     assert batch.items.size == N_ITEMS
 
 
-def test_sampled_items_are_uniform():
+@pytest.mark.parametrize("masses", [[1] * N_ITEMS, [5, 1, 1, 2, 9, 1, 1, 1]])
+def test_items_are_sampled_by_their_chances(masses):
     users = np.zeros(20_000, np.int64)
-    users[:] = 0
-    rows = rows_of([[1, 4, 5]])
+    rows, chances = rows_of([[1, 4, 5]]), np.concatenate([[0], np.cumsum(masses)])
     keys = visit_keys(7, 1, np.arange(users.size))
-    batch = lay_out_with(users, keys, rows, Plan(True, 1, N_ITEMS, 1.0))
+    batch = sampled(lay_out_with(users, keys, rows, Plan(True, 1, chances, False, 1.0)), rows, chances)
     counts = np.bincount(batch.items[batch.own], minlength=N_ITEMS)
-    assert counts[[1, 4, 5]].sum() == 0
-    assert np.abs(counts[[0, 2, 3, 6, 7]] / users.size - 0.2).max() < 0.015
+    wanted = np.array(masses, float)
+    wanted[[1, 4, 5]] = 0.0
+    assert np.abs(counts / users.size - wanted / wanted.sum()).max() < 0.015
 
 
-@given(st.sets(st.integers(0, 30)))
-def test_missing_items_by_their_number(observed):
-    missing = [item for item in range(40) if item not in observed]
-    items = np.array(sorted(observed), np.int32)
-    assert [missing_item(items, place) for place in range(len(missing))] == missing
+@given(observed=st.sets(st.integers(0, 11)), masses=st.lists(st.integers(1, 4), min_size=12, max_size=12))
+def test_each_missing_item_has_its_share_of_places(observed, masses):
+    chances, items = np.concatenate([[0], np.cumsum(masses)]), np.array(sorted(observed), np.int32)
+    before = np.concatenate([[0], np.cumsum(np.array(masses)[items])]).astype(np.int64)
+    shares = [item for item in range(12) if item not in observed for _ in range(masses[item])]
+    assert [_missing_item(chances, items, before, place) for place in range(len(shares))] == shares
+
+
+def test_importance_weights_estimate_sums_over_the_missing_items_without_bias():
+    masses, values = np.array([5, 1, 1, 2, 9, 1, 3, 1]), np.arange(8.0) ** 2
+    chances, rows = np.concatenate([[0], np.cumsum(masses)]), rows_of([[1, 4]])
+    users = np.zeros(400, np.int64)
+    batch = lay_out_with(users, visit_keys(3, 1, np.arange(400)), rows, Plan(True, 300, chances, True, 1.0))
+    sampled(batch, rows, chances)
+    drawn = batch.weights.reshape(400, -1)[:, 2:]
+    assert drawn.sum(axis=1) == pytest.approx(6.0)
+    estimates = (drawn * values[batch.items.reshape(400, -1)[:, 2:]]).sum(axis=1)
+    assert estimates.mean() == pytest.approx(values[[0, 2, 3, 5, 6, 7]].sum(), rel=0.01)
+    assert batch.counts == pytest.approx(2 / 300)  # together as many visits as the two own rows
 
 
 def test_without_residuals_a_batch_has_none():

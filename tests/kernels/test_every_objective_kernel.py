@@ -46,6 +46,7 @@ DCG = {
     "iterated log": {"truncate": False, "discount": 1.0},
     "power": {"truncate": False, "discount": -0.5},
     "default": {"truncate": False, "budget": 0.15, "anchor": 1.0},
+    "catalogue": {"truncate": False, "discount": -1.0, "exact": True, "balance": 0.5},
     "annealed": {"n": 4, "truncate": True, "anneal": 0.5, "exact": True},
     "all": {"n": 4, "truncate": True, "budget": 0.15, "anchor": 0.5, "exact": True, "discount": 3.0, "anneal": 0.9},
 }

@@ -26,7 +26,8 @@ def event_log(kinds=("buy", "view", "dislike"), seed=0):
 
 @pytest.mark.parametrize("users", ["history", "factors"])
 def test_validation_judges_by_the_weights_of_training(users):
-    model = TopNRank(users=users, factors=4, epochs=4, feedback=WEIGHTS).fit(event_log(), validation=0.3)
+    model = TopNRank(protocol="rated", users=users, factors=4, epochs=4, feedback=WEIGHTS)
+    model.fit(event_log(), validation=0.3)
     values = [record["ndcg@10"] for record in model.history_]
     assert all(0.3 < value < 0.999 for value in values)
 
@@ -59,4 +60,4 @@ def test_rows_without_types_stay_as_they_are():
 def test_a_validation_that_cannot_be_wrong_is_refused():
     liked = EventWeights({"buy": 1.0, "view": 0.1})
     with pytest.raises(DataError, match="every order of them is right"):
-        TopNRank(factors=4, epochs=2, feedback=liked).fit(event_log(("buy", "view")), validation=0.3)
+        TopNRank(protocol="rated", factors=4, epochs=2, feedback=liked).fit(event_log(("buy", "view")), validation=0.3)

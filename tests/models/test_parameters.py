@@ -95,7 +95,7 @@ def test_a_refused_change_leaves_the_model_as_it_was():
     model = TopNRank()
     with pytest.raises(ParameterError):
         model.set_params(factors=9, learning_rate=-1.0)
-    assert (model.factors, model.learning_rate) == (50, 0.07)
+    assert (model.factors, model.learning_rate) == (50, "auto")
 
 
 @pytest.mark.parametrize("smoothing", ["relu", "sigmoid"])

@@ -32,16 +32,16 @@ def interactions(ratings=None, weights=None, users=(1, 1, 2, 2), items=(1, 2, 1,
 # -- data that cannot teach an order ----------------------------------------------------------------------------------
 
 
-def test_unary_data_are_refused():
+def test_unary_data_are_refused_for_rated_items():
     with pytest.raises(
-        DataError, match=r"within every user all weights are equal .*learns from likes alone .*Popularity"
+        DataError, match=r"within every user all weights are equal .*protocol='catalogue'.*learns from likes alone"
     ):
-        TopNRank().fit(interactions())
+        TopNRank(protocol="rated").fit(interactions())
 
 
-def test_equal_weights_are_refused():
+def test_equal_weights_are_refused_for_rated_items():
     with pytest.raises(DataError, match="within every user all weights are equal"):
-        TopNRank().fit(interactions(weights=[1.0, 1.0, 3.0, 3.0]))
+        TopNRank(protocol="rated").fit(interactions(weights=[1.0, 1.0, 3.0, 3.0]))
 
 
 def test_zero_weights_are_refused():

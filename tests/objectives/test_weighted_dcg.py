@@ -27,7 +27,9 @@ class TestExact(ObjectiveTests):
 
     @staticmethod
     def autograd_formula(np, o, f, a, occasion):
-        log = np.log(np.sum(above_by_autograd(np, o.step, f), axis=1) + 2.0)
+        weights = np.concatenate([np.ones(f.size - occasion.sampled), occasion.weight * np.ones(occasion.sampled)])
+        log = np.log(above_by_autograd(np, o.step, f) @ weights + 2.0)
+        a = a / max(sum(a > 0.0), 1) ** o.balance if o.balance else a
         D = -np.log(log) if o.discount == 1.0 else log ** (1.0 - o.discount) / (o.discount - 1.0)
         N = cut_by_hand(o, f.size, occasion.progress)
         H = step_by_autograd(np, o.step, N - np.exp(log) + 2.0) if o.truncate else 1.0
@@ -44,6 +46,15 @@ class TestPaper(TestExact):
 class TestAnnealedAndAnchored(TestExact):
     objectives = tuple(WeightedDCG(step, n=3, exact=True, anneal=0.5, anchor=0.3) for step in STEPS)
     occasions = (Occasion(progress=0.25),)
+
+
+class TestSampledAndBalanced(TestExact):
+    """Unobserved items that stand for others in the ranks, and long lists that count less."""
+
+    objectives = tuple(
+        WeightedDCG(step, n=3, truncate=False, exact=True, discount=-1.0, balance=0.5) for step in STEPS[:4]
+    )
+    occasions = (Occasion(sampled=3, weight=np.array([2.5, 7.0, 0.5])), Occasion(sampled=3, weight=20.0))
 
 
 class TestBudget(BudgetTests):

@@ -16,7 +16,7 @@ import numpy as np
 
 from topnrank._typing import Int64Array
 from topnrank.objectives import Objective
-from topnrank.scorers import Parameters, Rows, Rule, Scorer
+from topnrank.scorers import Neighbours, Parameters, Rows, Rule, Scorer
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,12 @@ class Problem:
     """Whether users and items step at once, both from the parameters before the visit."""
     adaptive: bool = False
     """Whether the step adapts itself: full batches, no AdaGrad, nothing sampled (`engines.adaptive`)."""
+    chances: Int64Array | None = None
+    """(n_items,) whole numbers that the chance to be sampled is proportional to; None for equal chances."""
+    shared: bool = False
+    """Whether the sampled rows of a list count together as many visits as its own rows, for the penalty; else one each."""
+    neighbours: Neighbours | None = None
+    """A fixed item-to-item term of the scores beside the scorer; its scale is learnt."""
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ def _logistic(steepness: float = 1.0) -> Step:
 
 
 def _weighted_dcg(o: WeightedDCG) -> RunLists:
-    numbers = (float(number) for number in (o.discount, o.budget, o.anchor, o.anneal))
+    numbers = (float(number) for number in (o.discount, o.budget, o.anchor, o.anneal, o.balance))
     return partial(weighted_dcg_lists, _step(o.step), DCGSettings(float(o.n), o.truncate, o.exact, *numbers))
 
 
@@ -108,7 +108,7 @@ def _reference_lists(
     lists = Lists(G, report)
     for n, (lo, hi) in enumerate(zip(batch.first, batch.offsets[1:], strict=True)):
         own = max(batch.own[n], lo)
-        occasion = Occasion(int(hi - own), float(batch.weights[n]), int(batch.keys[n]), batch.progress)
+        occasion = Occasion(int(hi - own), batch.weights[own:hi], int(batch.keys[n]), batch.progress)
         g = evaluate_list(objective, scores[lo:hi], batch.gains[lo:hi], occasion)
         lists.G[:, lo:hi] = g.user, g.item
         lists.report[n] = g.value, g.active

@@ -5,11 +5,11 @@ from typing import final
 
 import numpy as np
 
-from topnrank._typing import Float64Array, Int64Array
+from topnrank._typing import Float32Array, Float64Array, Int64Array
 from topnrank.engines.base import LAST, Moment, Problem, State, Visit
 from topnrank.engines.compiled import compiled_lists
 from topnrank.kernels._jit import threads
-from topnrank.kernels.batches import Plan, invert, lay_out
+from topnrank.kernels.batches import Plan, invert, lay_out, sample_items
 from topnrank.kernels.context import Batch, Lists
 from topnrank.kernels.factors import FactorState, factor_item_step, factor_scores, factor_user_step
 from topnrank.kernels.history import (
@@ -20,8 +20,12 @@ from topnrank.kernels.history import (
     history_scores,
     own_products,
 )
+from topnrank.kernels.neighbours import CHUNKS, batch_links, scale_gradient
+from topnrank.kernels.optimisers import step_number
 from topnrank.rng import visit_keys
 from topnrank.scorers import Factors, History, Parameters
+from topnrank.scorers.base import NO_LINKS
+from topnrank.scorers.neighbours import SCALE
 
 SMALL_BATCH = 2000
 """Rows below which one thread does the work: waking others costs more, on a busy machine a hundred times more."""
@@ -41,22 +45,49 @@ class CpuEngine:
         """Scratch of `invert`, zero between visits."""
         self.own = (np.zeros(n_items, np.float32), np.zeros(n_items, np.float32))
         """Scratch of `own_products`."""
+        masses = np.ones(n_items, np.int64) if problem.chances is None else problem.chances
+        self.marks = np.zeros((CHUNKS, n_items if problem.neighbours is not None else 0), np.float32)
+        """Scratch of `batch_links`, zero between visits."""
+        self.chances = np.concatenate([[0], np.cumsum(masses)]).astype(np.int64)
 
     def visit(self, users: Int64Array, moment: Moment = LAST) -> Visit:
         """One batch: flat layout, user phase, item phase."""
         users = np.ascontiguousarray(users, np.int64)
-        plan = Plan(bool(self.problem.scorer.history_blocks), self.problem.negatives, self.counts.size, moment.progress)
-        batch = lay_out(users, visit_keys(self.problem.seed, moment.iteration, users), self.problem.rows, plan)
+        problem, histories = self.problem, bool(self.problem.scorer.history_blocks)
+        plan = Plan(histories, problem.negatives, self.chances, problem.shared, moment.progress)
+        batch = lay_out(users, visit_keys(problem.seed, moment.iteration, users), problem.rows, plan)
         with threads(1 if batch.items.size < SMALL_BATCH else self._num_threads):
+            if problem.negatives:
+                sample_items(batch, problem.rows, self.chances, batch.items, batch.weights)
+            self.links = self._links(batch)
             first, moved = self._visit(self, batch)
+            moved += self._step_scale(batch, first.G[0])
         value, active = first.report.sum(axis=0)
         return Visit(float(value), int(active), users.size, moved)
 
     def lists(self, batch: Batch, scores: Float64Array) -> Lists:
-        """The objective's view of the batch."""
+        """The objective's view of the batch; `scores` are the scorer's, the neighbours' are added here."""
+        if self.problem.neighbours is not None:
+            scores = scores + self.state.parameters[SCALE][0] * self.links
         lists = Lists(np.empty((2, scores.size)), np.empty((batch.users.size, 2)))
         self._run_lists(batch, scores, lists.G, lists.report)
         return lists
+
+    def _links(self, batch: Batch) -> Float32Array:
+        """z of every row of the batch's lists, 0 for rows of the history only; empty without neighbours."""
+        if self.problem.neighbours is None:
+            return NO_LINKS
+        links = np.zeros(batch.items.size, np.float32)
+        batch_links(batch, self.problem.rows, *self.problem.neighbours, self.marks, links)
+        return links
+
+    def _step_scale(self, batch: Batch, G: Float64Array) -> float:
+        """One step of the neighbours' scale along the batch's mean of sum_i G_i z_i."""
+        if self.problem.neighbours is None:
+            return 0.0
+        total = scale_gradient(batch, G, self.links) / batch.users.size
+        values, accumulators = self.state.parameters[SCALE], self.state.accumulators[SCALE]
+        return float(step_number(_rules(self, SCALE)[0], 1.0, total, values, accumulators, 0))
 
 
 def _rules(engine: CpuEngine, *names: str) -> Float64Array:

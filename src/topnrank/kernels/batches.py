@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from topnrank.kernels._jit import kernel
+from topnrank._typing import Int64Array
+from topnrank.kernels._jit import kernel, parallel_kernel, prange
 from topnrank.kernels.context import Batch, Touched
 from topnrank.kernels.random import SAMPLING, draw_below
 
@@ -16,22 +17,68 @@ class Plan(NamedTuple):
     """Whether rows that are not listed are laid out as well, for the histories"""
     negatives: int
     """Unobserved items sampled into each list"""
-    n_items: int
+    chances: Int64Array
+    """(n_items + 1,) running sum of the whole numbers that the chances of the items to be sampled are proportional to"""
+    shared: bool
+    """Whether the sampled rows of a list count together as many visits as its own rows; else one each"""
     progress: float
     """Share of the training that is done"""
 
 
 @kernel
-def missing_item(observed, place):
-    """Number `place` (0, 1, ...) of the items that are not in the sorted array `observed`."""
+def _missing_item(chances, observed, before, place):
+    """The item that is not in the sorted array `observed` and in whose share of the chances `place` falls.
+
+    Only missing items have a share; before[t] is the sum of the chances of the first t observed items. Whole numbers, so
+    that no rounding ever chooses an observed item.
+    """
     low, high = 0, observed.size
     while low < high:  # how many observed items come before it
         middle = (low + high) // 2
-        if observed[middle] - middle <= place:
+        if chances[observed[middle]] - before[middle] <= place:
             low = middle + 1
         else:
             high = middle
-    return place + low
+    place += before[low]
+    left, right = 0, chances.size - 1
+    while right - left > 1:
+        middle = (left + right) // 2
+        if chances[middle] <= place:
+            left = middle
+        else:
+            right = middle
+    return left
+
+
+@kernel
+def _sample(key, chances, observed, items, weights):
+    """Fills `items` with items that are not observed, and `weights` with how many of them each stands for.
+
+    Self-normalised importance weights: the weight falls as the chance rises, and their sum is the number of items that
+    are not observed.
+    """
+    before = np.zeros(observed.size + 1, np.int64)
+    for t in range(observed.size):
+        before[t + 1] = before[t] + chances[observed[t] + 1] - chances[observed[t]]
+    total, inverse = chances[-1] - before[-1], 0.0
+    for draw in range(items.size):
+        place = draw_below(key, SAMPLING + np.uint64(draw), total)
+        item = _missing_item(chances, observed, before, place)
+        items[draw] = item
+        weights[draw] = 1.0 / (chances[item + 1] - chances[item])
+        inverse += weights[draw]
+    for draw in range(items.size):
+        weights[draw] *= (chances.size - 1 - observed.size) / inverse
+
+
+@parallel_kernel
+def sample_items(batch, rows, chances, items, weights):
+    """Draws the sampled rows of every list of the batch; `items` and `weights` are the batch's own."""
+    for n in prange(batch.users.size):
+        lo, hi = batch.own[n], batch.offsets[n + 1]
+        if hi > lo:
+            observed = rows.items[rows.indptr[batch.users[n]] : rows.indptr[batch.users[n] + 1]]
+            _sample(batch.keys[n], chances, observed, items[lo:hi], weights[lo:hi])
 
 
 @kernel
@@ -50,19 +97,20 @@ def _sizes(users, rows, plan):
         kept = hi - lo if plan.histories else listed
         first[n] = offsets[n] + kept - listed
         own[n] = offsets[n] + kept
-        samples = listed > 0 and hi - lo < plan.n_items
+        samples = listed > 0 and hi - lo < plan.chances.size - 1
         offsets[n + 1] = own[n] + (plan.negatives if samples else 0)
     return offsets, first, own
 
 
 @kernel
 def lay_out(users, keys, rows, plan):
-    """The batch of `users`: for each the rows of the history only, those of the list, and sampled items."""
+    """The batch of `users`: for each the rows of the history only, those of the list, and room for sampled items."""
     offsets, first, own = _sizes(users, rows, plan)
     items = np.empty(offsets[-1], np.int32)
     gains = np.zeros(offsets[-1], np.float64)
     residuals = np.zeros(offsets[-1] if rows.residuals.size else 0, np.float32)
-    weights = np.ones(users.size, np.float64)
+    weights = np.ones(offsets[-1], np.float64)
+    counts = np.ones(users.size, np.float64)
     for n in range(users.size):
         lo, hi = rows.indptr[users[n]], rows.indptr[users[n] + 1]
         aside, place = offsets[n], first[n]
@@ -79,13 +127,10 @@ def lay_out(users, keys, rows, plan):
             gains[target] = rows.gains[p]
             if residuals.size:
                 residuals[target] = rows.residuals[p]
-        unobserved = plan.n_items - (hi - lo)
-        if offsets[n + 1] > own[n]:
-            weights[n] = unobserved / (offsets[n + 1] - own[n])
-        for p in range(own[n], offsets[n + 1]):
-            drawn = draw_below(keys[n], SAMPLING + np.uint64(p - own[n]), unobserved)
-            items[p] = missing_item(rows.items[lo:hi], drawn)
-    return Batch(users, offsets, first, own, items, gains, residuals, keys, weights, plan.progress)
+        sampled = offsets[n + 1] - own[n]
+        if plan.shared and sampled > 0:
+            counts[n] = (own[n] - first[n]) / sampled
+    return Batch(users, offsets, first, own, items, gains, residuals, keys, weights, counts, plan.progress)
 
 
 @kernel

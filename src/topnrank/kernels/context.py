@@ -29,7 +29,9 @@ class Batch(NamedTuple):
     keys: UInt64Array
     """(b,) what the random draws of each list are named by"""
     weights: Float64Array
-    """(b,) how many unobserved items each sampled row of the list stands for"""
+    """(flat,) how many items each row stands for in the ranks: 1 for own rows, more for sampled ones"""
+    counts: Float64Array
+    """(b,) how many visits each sampled row of the list counts as, for the penalty"""
     progress: float
     """Share of the training that is done"""
 

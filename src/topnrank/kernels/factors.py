@@ -46,13 +46,13 @@ def factor_item_step(batch, touched, G, state, accumulators, rules, moved):
     for t in prange(touched.items.size):
         item = touched.items[t]
         gradient = np.zeros(state.V.shape[1], np.float32)
-        bias_gradient = 0.0
+        bias_gradient, visits = 0.0, 0.0
         for place in range(touched.starts[t], touched.starts[t + 1]):
-            u = state.U[batch.users[touched.owners[place]]]
-            g = np.float32(G[touched.entries[place]])
-            bias_gradient += G[touched.entries[place]]
+            n, p = touched.owners[place], touched.entries[place]
+            u, g = state.U[batch.users[n]], np.float32(G[p])
+            bias_gradient += G[p]
+            visits += 1.0 if p < batch.own[n] else batch.counts[n]
             for d in range(u.size):
                 gradient[d] += g * u[d]
-        visits = touched.starts[t + 1] - touched.starts[t]
         moved[t] = step_row(rules[0], visits, gradient, state.V[item], accumulators.V[item])
         moved[t] += step_number(rules[1], visits, bias_gradient, state.b, accumulators.b, item)

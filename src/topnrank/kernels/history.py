@@ -109,7 +109,7 @@ def _visit_sums(batch, G, sums, entries, owners, work):
     """
     work[:] = 0.0
     bias, qc, qe, yc, xe = 0.0, 0.0, 0.0, 0.0, 0.0
-    lists, histories = 0, 0
+    lists, histories = 0.0, 0.0
     for v in range(entries.size):
         p, n = entries[v], owners[v]
         s, pull = sums.s[n], sums.pull[n]
@@ -118,7 +118,7 @@ def _visit_sums(batch, G, sums, entries, owners, work):
             for d in range(s.size):
                 work[0, d] += g * s[d]
             bias += G[1, p]
-            lists += 1
+            lists += batch.counts[n]
             continue
         e = batch.residuals[p]
         histories += 1

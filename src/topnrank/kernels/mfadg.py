@@ -1,6 +1,6 @@
 """Averaged discounted gain over a batch of lists, in O(m log m) by the rank engine (reference: objectives/mfadg.py).
 
-Rank weights are 0 for the user's own rows and `weight` for the sampled ones, so one forward pass gives every R_i and
+Rank weights are 0 for the user's own rows and the batch's for the sampled ones, so one forward pass gives every R_i and
 one backward pass the force on every sampled row.
 """
 
@@ -30,7 +30,7 @@ def _discounts(order, a, own, R, c):
 
 
 @kernel
-def _mfadg(step, weight, f, a, own, G):
+def _mfadg(step, weights, f, a, own, G):
     """One list: sort, weighted ranks, slopes, gradients; returns the loss."""
     m = f.size
     order = descending_order(f)
@@ -38,7 +38,7 @@ def _mfadg(step, weight, f, a, own, G):
     g, w, e, R, D, c, X = work[0], work[1], work[2], work[3], work[4], work[5], work[6]
     for r in range(m):
         g[r] = f[order[r]]
-        w[r] = weight if order[r] >= own else 0.0
+        w[r] = weights[order[r]] if order[r] >= own else 0.0
     ranks_forward(step, g, w, e, R, D)
     value = _discounts(order, a, own, R, c)
     ranks_backward(step, g, c, e, X)
@@ -58,4 +58,4 @@ def mfadg_lists(step, batch, scores, G, report):
         report[n, 1] = max(hi - lo, 0)
         if hi > lo:
             own = max(batch.own[n], lo) - lo
-            report[n, 0] = _mfadg(step, batch.weights[n], scores[lo:hi], batch.gains[lo:hi], own, G[:, lo:hi])
+            report[n, 0] = _mfadg(step, batch.weights[lo:hi], scores[lo:hi], batch.gains[lo:hi], own, G[:, lo:hi])

@@ -24,11 +24,14 @@ class DCGSettings(NamedTuple):
     budget: float
     anchor: float
     anneal: float
+    balance: float
 
 
 @kernel
 def _gain_and_slope(step, settings, cut, R, gain):
     """Loss of one item at smooth rank R, and its slope c (eq. 9); `cut` is the gate's N."""
+    if gain == 0.0:
+        return 0.0, 0.0
     log = np.log(R + 2.0)
     p = settings.discount
     if p == 2.0:
@@ -48,26 +51,29 @@ def _gain_and_slope(step, settings, cut, R, gain):
 
 
 @kernel
-def _weighted_dcg(step, settings, cut, f, a, G):
+def _weighted_dcg(step, settings, cut, f, a, weights, G):
     """One list: sort, ranks, slopes, gradients; returns the loss and the number of items with R < N."""
     m = f.size
     order = descending_order(f)
     work = np.empty((7, m))
-    g, e, R, D, c, X, ones = work[0], work[1], work[2], work[3], work[4], work[5], work[6]
-    ones[:] = 1.0
+    g, e, R, D, c, X, w = work[0], work[1], work[2], work[3], work[4], work[5], work[6]
+    liked = 0
     for r in range(m):
         g[r] = f[order[r]]
-    ranks_forward(step, g, ones, e, R, D)
+        w[r] = weights[order[r]]
+        liked += a[r] > 0.0
+    ranks_forward(step, g, w, e, R, D)
     value, active = 0.0, 0
+    share = max(liked, 1) ** -settings.balance
     for r in range(m):
-        loss, c[r] = _gain_and_slope(step, settings, cut, R[r], a[order[r]])
+        loss, c[r] = _gain_and_slope(step, settings, cut, R[r], share * a[order[r]])
         value += loss
         active += R[r] < settings.n
     ranks_backward(step, g, c, e, X)
     mass, own_mass, gains = 0.0, 0.0, 0.0
     for r in range(m):
         D[r] = -c[r] * D[r]
-        X[r] += D[r]
+        X[r] = w[r] * X[r] + D[r]
         mass += abs(X[r])
         own_mass += abs(D[r])
         gains += abs(a[r])
@@ -91,7 +97,7 @@ def weighted_dcg_lists(step, settings, batch, scores, G, report):
         if hi > lo:
             cut = annealed(settings.n, hi - lo, settings.anneal, batch.progress)
             report[n, 0], report[n, 1] = _weighted_dcg(
-                step, settings, cut, scores[lo:hi], batch.gains[lo:hi], G[:, lo:hi]
+                step, settings, cut, scores[lo:hi], batch.gains[lo:hi], batch.weights[lo:hi], G[:, lo:hi]
             )
 
 

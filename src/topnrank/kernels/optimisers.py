@@ -5,28 +5,35 @@ import numpy as np
 from topnrank.kernels._jit import kernel, summing_kernel
 
 
+@summing_kernel
+def dot(x, y):
+    """Inner product of two vectors in their own precision."""
+    total = x.dtype.type(0)
+    for d in range(x.size):
+        total += x[d] * y[d]
+    return total
+
+
 @kernel
 def step_row(rule, visits, gradient, row, accumulator):
     """Adds the penalty of `visits` visits to `gradient` and steps `row`; returns the squared distance moved.
 
     Plain descent: row -= rate * g. AdaGrad: accumulator += g^2, row -= rate * g / sqrt(accumulator), per coordinate.
+    `gradient` is left holding the step: loops without a running sum are what wide registers can do.
     """
-    moved = np.float32(0.0)
     rate = np.float32(rule[1])
     decay = np.float32(rule[2] * visits)
     if rule[0] > 0.0:
         for d in range(row.size):
             g = gradient[d] + decay * row[d]
             accumulator[d] += g * g
-            delta = rate * g / np.sqrt(accumulator[d])
-            row[d] -= delta
-            moved += delta * delta
+            gradient[d] = rate * g / np.sqrt(accumulator[d])
     else:
         for d in range(row.size):
-            delta = rate * (gradient[d] + decay * row[d])
-            row[d] -= delta
-            moved += delta * delta
-    return moved
+            gradient[d] = rate * (gradient[d] + decay * row[d])
+    for d in range(row.size):
+        row[d] -= gradient[d]
+    return dot(gradient, gradient)
 
 
 @kernel
@@ -39,12 +46,3 @@ def step_number(rule, visits, gradient, values, accumulators, i):
         delta /= np.sqrt(accumulators[i])
     values[i] -= delta
     return delta * delta
-
-
-@summing_kernel
-def dot(x, y):
-    """Inner product of two vectors in their own precision."""
-    total = x.dtype.type(0)
-    for d in range(x.size):
-        total += x[d] * y[d]
-    return total

@@ -97,11 +97,11 @@ def _rows_below(a, own):
 
 
 @kernel
-def _candidates(weight, a, own):
+def _candidates(weights, a, own):
     """(own,) J of each own row; 0 for rows that are no positives."""
     if own == a.size:
         return _rows_below(a, own)
-    unobserved = int(np.floor(weight * (a.size - own) + 0.5))
+    unobserved = int(np.floor(weights[own:].sum() + 0.5))
     candidates = np.empty(own, np.int64)
     for row in range(own):
         candidates[row] = unobserved if a[row] > 0.0 else 0
@@ -163,6 +163,6 @@ def warp_lists(settings, batch, scores, G, report):
         report[n, 1] = max(hi - lo, 0)
         if hi > lo:
             a, own = batch.gains[lo:hi], max(batch.own[n], lo) - lo
-            candidates = _candidates(batch.weights[n], a, own)
+            candidates = _candidates(batch.weights[lo:hi], a, own)
             _clear(G[:, lo:hi])
             report[n, 0] = _warp(settings, batch.keys[n], scores[lo:hi], a, candidates, G[:, lo:hi])

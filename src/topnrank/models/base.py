@@ -31,6 +31,8 @@ class Fitted:
     """Learnt numbers by name; row k belongs to user or item k"""
     facts: dict[str, Any] = field(default_factory=dict)
     """JSON-able facts: data fingerprint, training history, ..."""
+    ready: dict[str, Any] = field(default_factory=dict, repr=False)
+    """What is made once from the rest and kept for the next call; never saved"""
 
     @classmethod
     def of(cls, data: Interactions, arrays: dict[str, FloatArray], **facts: Any) -> "Fitted":

@@ -4,8 +4,8 @@ import os
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
-from typing import ClassVar, Self
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 
@@ -19,12 +19,14 @@ from topnrank.kernels.history import HistoryState, history_vectors
 from topnrank.kernels.serving import pair_scores
 from topnrank.models.base import Fitted, Model
 from topnrank.models.checks import check_batch, check_count, check_flag, check_interactions, check_number
-from topnrank.models.new_users import fold_in, history_vector
-from topnrank.models.prepare import Prepared, Selection, prepare
+from topnrank.models.links import linked, neighbour_arrays
+from topnrank.models.new_users import fold_in, history_vector, liked_part
+from topnrank.models.prepare import NOTHING, Fixed, Prepared, Selection, prepare
 from topnrank.models.run import Run, ValidationOptions
 from topnrank.models.search import Choice, Range, Space
 from topnrank.objectives import Objective
 from topnrank.scorers import Factors, History, Parameters, Rows, Rule, Scorer
+from topnrank.scorers.neighbours import SCALE
 from topnrank.training import AdaGrad, AdaptiveDescent, Callback, Optimizer, Schedule, make_optimizer, start_state
 from topnrank.training.schedule import batch_count
 
@@ -37,6 +39,8 @@ _GROUPS = {
     "item_bias": "bias",
 }
 """Which group of `regularization` each block of parameters belongs to."""
+SCALE_START, SCALE_ACCUMULATOR, SCALE_RATE = 4.0, 1e-3, 0.2
+"""Where the neighbours' scale and its AdaGrad accumulator begin, and its rate."""
 HISTORY_PENALTY = 5.0
 """History vectors are summed over a whole list, so a plain number penalises them this many times as much."""
 
@@ -72,6 +76,8 @@ class FactorModel(Model):
     """The paper's epsilon: stop when the parameters moved less than this in a round (squared distance)."""
     seed: int = 0
     """Start values and batches; the same seed gives the same bits for any number of threads."""
+    history_power: float = 0.6
+    """h of users="history": the sum over a history of m items is divided by m^h."""
     num_threads: int = 0
     """Threads; 0 for all cores."""
     engine: str = "cpu"
@@ -93,7 +99,7 @@ class FactorModel(Model):
         check_count(self, "factors")
         check_count(self, "seed", "num_threads", least=0)
         check_number(self, "learning_rate", above_zero=True)
-        check_number(self, "tolerance")
+        check_number(self, "tolerance", "history_power")
         check_flag(self, "bias")
         check_batch(self, "batch_size")
         self._check_optimizer()
@@ -127,22 +133,23 @@ class FactorModel(Model):
         """
         self.check()
         check_interactions(data)
+        model = self.settled(data)
         options = ValidationOptions.of(data, validation, metric, patience)
-        prepared = prepare(options.train, self.policy(), self.selection())
-        run = Run(self, prepared, options, checkpoint=checkpoint, extra=callbacks)
+        prepared = prepare(options.train, model.policy(), model.selection())
+        run = Run(model, prepared, options, checkpoint=checkpoint, extra=callbacks)
         with ExitStack() as stack:
             try:
                 outcome = run.go(stack if progress else None)
             except DivergenceError as error:
                 kept = f"; the last good checkpoint is in {checkpoint}" if run.has_checkpoint() else ""
                 raise DivergenceError(
-                    f"{type(self).__name__}: {error}, with learning_rate={self.learning_rate}{kept}; "
+                    f"{type(self).__name__}: {error}, with learning_rate={model.learning_rate}{kept}; "
                     "try a smaller learning_rate"
                 ) from None
         if options.train is not data:  # rows held out by us are the user's all the same: seen, and part of the history
-            prepared = prepare(data, self.policy(), self.selection(), strict=False, residuals=prepared.residuals)
-        learnt = self._learnt(outcome.parameters, prepared)
-        self._fitted = Fitted.of(prepared.data, learnt, **prepared.facts, **outcome.facts)
+            prepared = prepare(data, model.policy(), model.selection(), strict=False, earlier=prepared)
+        learnt = model._learnt(outcome.parameters, prepared)
+        self._fitted = Fitted.of(prepared.data, learnt, protocol=model.task(), **prepared.facts, **outcome.facts)
         return self
 
     def weigh(self, data: Interactions) -> Interactions:
@@ -150,13 +157,23 @@ class FactorModel(Model):
         if data.types is None or data.ratings is not None:
             return data
         known = self.fitted.facts.get("feedback")
-        return (feedback_from(self.policy(), data) if known is None else feedback_from_dict(known))(data)
+        return (feedback_from(self.settled().policy(), data) if known is None else feedback_from_dict(known))(data)
 
     # -- the parts of a run -------------------------------------------------------------------------------------------
 
+    def settled(self, data: Interactions | None = None) -> Self:
+        """The model with all settings given: those that depend on the task are filled in, by `data` or as it was fitted."""
+        return self
+
+    def task(self) -> Literal["rated", "catalogue"]:
+        """What the model is trained for: to rank the items a user has rated ("rated") or all items ("catalogue")."""
+        return "rated"
+
     def scorer(self) -> Scorer:
         """How parameters become scores."""
-        return History(self.factors, self.init) if self.users == "history" else Factors(self.factors, self.init)
+        if self.users == "history":
+            return History(self.factors, self.init, self.history_power)
+        return Factors(self.factors, self.init)
 
     def policy(self) -> Feedback | str | None:
         """The feedback given, or else the model's own."""
@@ -170,7 +187,7 @@ class FactorModel(Model):
         """Which rows enter the lists, and how many unobserved items beside them."""
         return Selection(self.users, self.relevant_only(), int(getattr(self, "negatives", 0)))
 
-    def problem(self, rows: Rows) -> Problem:
+    def problem(self, rows: Rows, fixed: Fixed = NOTHING) -> Problem:
         """Scorer, objective, rows and rules as the engines want them."""
         optimizer, penalties = make_optimizer(self.optimizer), self._penalties()
         adagrad, adaptive = isinstance(optimizer, AdaGrad), isinstance(optimizer, AdaptiveDescent)
@@ -178,12 +195,20 @@ class FactorModel(Model):
             block: Rule(adagrad, self.learning_rate if self.bias or group != "bias" else 0.0, 2.0 * penalties[group])
             for block, group in _GROUPS.items()
         }
+        rules[SCALE] = Rule(True, SCALE_RATE, 0.0)
         negatives = self.selection().negatives
-        return Problem(self.scorer(), self.objective(), rows, rules, negatives, self.seed, adaptive, adaptive)
+        problem = Problem(self.scorer(), self.objective(), rows, rules, negatives, self.seed, adaptive, adaptive)
+        return replace(problem, neighbours=fixed.neighbours, chances=fixed.chances)
 
     def start_state(self, n_users: int, n_items: int) -> State:
         """Start values and fresh accumulators."""
-        return start_state(self.scorer().initialise(n_users, n_items, self.seed), make_optimizer(self.optimizer))
+        parameters = self.scorer().initialise(n_users, n_items, self.seed)
+        if self.selection().ridge is None:
+            return start_state(parameters, make_optimizer(self.optimizer))
+        parameters[SCALE] = np.array([SCALE_START], np.float32)
+        state = start_state(parameters, make_optimizer(self.optimizer))
+        state.accumulators[SCALE][:] = SCALE_ACCUMULATOR
+        return state
 
     def schedule(self, rows: Rows) -> Schedule:
         """Which users are visited when.
@@ -226,6 +251,11 @@ class FactorModel(Model):
         return self.array("item_bias")
 
     @property
+    def protocol_(self) -> str:
+        """The task the model was fitted for: "rated" or "catalogue"."""
+        return str(self.fitted.facts.get("protocol", "rated"))
+
+    @property
     def history_(self) -> list[dict[str, float]]:
         """One record per round of training: objective, effective N, validation metric."""
         records: list[dict[str, float]] = self.fitted.facts["history"]
@@ -237,20 +267,29 @@ class FactorModel(Model):
         return int(self.fitted.facts["best_round"])
 
     def score_block(self, users: IntArray) -> Float32Array:
-        """U V' + b for some users."""
-        return self.user_factors_[users] @ self.item_factors_.T + self.item_bias_
+        """U V' + b for some users, and what the neighbours of their likes add."""
+        block = self.user_factors_[users] @ self.item_factors_.T + self.item_bias_
+        if (links := linked(self.fitted)) is not None:
+            links.add_to(block, users)
+        return block
 
     def score_pairs(self, users: IntArray, items: IntArray) -> Float32Array:
         """<u, v> + b of pairs. An item of the user's own history is scored like any other, its own part included."""
         scores = np.empty(len(users), np.float32)
         arrays = (self.user_factors_, self.item_factors_, self.item_bias_)
-        pair_scores(*arrays, np.ascontiguousarray(users, np.int64), np.ascontiguousarray(items, np.int64), scores)
+        pairs = np.ascontiguousarray(users, np.int64), np.ascontiguousarray(items, np.int64)
+        pair_scores(*arrays, *pairs, scores)
+        if (links := linked(self.fitted)) is not None:
+            scores += links.of_pairs(*pairs)
         return scores
 
     def score_history(self, items: IntArray, values: FloatArray | None) -> Float32Array:
         """Scores for a user never seen: the history sum, or a vector fitted under the model's own objective."""
-        vector = (history_vector if self.users == "history" else fold_in)(self, items, values)
-        return (self.item_factors_ @ vector.astype(np.float32) + self.item_bias_).astype(np.float32)
+        vector = (history_vector if self.users == "history" else fold_in)(self.settled(), items, values)
+        scores = (self.item_factors_ @ vector.astype(np.float32) + self.item_bias_).astype(np.float32)
+        if (links := linked(self.fitted)) is not None:
+            links.add_history(scores, items[liked_part(self.settled(), items, values)])
+        return scores
 
     def visits_per_user(self) -> int:
         """About how often training visited a user."""
@@ -271,6 +310,8 @@ class FactorModel(Model):
             arrays["user_factors"] = np.empty((prepared.data.n_users, self.factors), np.float32)
             history_vectors(prepared.rows, state, scorer.exponent, arrays["user_factors"])
             arrays["item_offsets"] = prepared.residuals.offsets
+        if prepared.fixed.neighbours is not None:
+            arrays |= neighbour_arrays(prepared.fixed.neighbours, prepared.rows.gains > 0)
         return arrays
 
     # -- checks -------------------------------------------------------------------------------------------------------

@@ -4,13 +4,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from topnrank._typing import FloatArray, IntArray
+from topnrank._typing import BoolArray, FloatArray, IntArray
+from topnrank.data.feedback import Threshold
 from topnrank.data.interactions import Interactions
 from topnrank.data.policies import feedback_from_dict
 from topnrank.engines import Moment, make_engine
 from topnrank.errors import ParameterError
-from topnrank.models.prepare import prepare
+from topnrank.models.links import linked
+from topnrank.models.prepare import NOTHING, Fixed, prepare, sampling_chances
 from topnrank.scorers import History, Parameters, RatingResiduals, Rows, Rule
+from topnrank.scorers.neighbours import SCALE
 from topnrank.training import make_optimizer, start_state
 
 if TYPE_CHECKING:
@@ -28,6 +31,18 @@ def history_vector(model: "FactorModel", items: IntArray, values: FloatArray | N
     return scorer.vector(model.fitted.arrays, items, residuals)
 
 
+def liked_part(model: "FactorModel", items: IntArray, values: FloatArray | None) -> BoolArray:
+    """(n,) which items of a history count as liked; without values all do."""
+    if values is None:
+        return np.ones(items.size, np.bool_)
+    policy = model.policy()
+    if isinstance(policy, Threshold) and model.fitted.facts["value"] == "ratings":
+        return np.asarray(values >= policy.at)  # the usual case, without the detour over Interactions
+    rows, chosen = _one_user(model, items, values)
+    numbers = chosen[rows.items] if not model.selection().negatives else rows.items
+    return np.isin(items, numbers[rows.gains > 0])
+
+
 def fold_in(model: "FactorModel", items: IntArray, values: FloatArray | None) -> FloatArray:
     """A user vector from the usual visits with all items fixed, starting at the mean user."""
     if values is None and not model.relevant_only():
@@ -43,7 +58,11 @@ def fold_in(model: "FactorModel", items: IntArray, values: FloatArray | None) ->
         "item_factors": model.item_factors_[numbers],
         "item_bias": model.item_bias_[numbers],
     }
-    problem = model.problem(rows)
+    fixed = NOTHING
+    if model.selection().negatives:
+        rows, fixed = _held_fixed(model, rows, blocks)
+    problem = model.problem(rows, fixed)
+    problem.rules[SCALE] = Rule(False, 0.0, 0.0)
     for block in ("item_factors", "item_bias"):
         problem.rules[block] = Rule(False, 0.0, 0.0)
     engine = make_engine(model.engine, problem, start_state(blocks, make_optimizer(model.optimizer)), 1)
@@ -51,6 +70,20 @@ def fold_in(model: "FactorModel", items: IntArray, values: FloatArray | None) ->
     for visit in range(visits):
         engine.visit(np.zeros(1, np.int64), Moment(visit, visit / max(visits - 1, 1)))
     return np.asarray(engine.state.parameters["user_factors"][0])
+
+
+def _held_fixed(model: "FactorModel", rows: Rows, blocks: Parameters) -> tuple[Rows, Fixed]:
+    """Chances and neighbours of the trained model; the user was not part of them, so links need no leaving out."""
+    selection, links = model.selection(), linked(model.fitted)
+    chances = None
+    if selection.popular:
+        seen = model.seen_indices if links is None else links.liked
+        chances = sampling_chances(np.bincount(seen, minlength=len(model.item_map)))
+    if links is None:
+        return rows, Fixed(None, chances)
+    blocks[SCALE] = np.array([links.scale], np.float32)
+    own = links.neighbours.links(rows.items[rows.gains > 0], rows.items).astype(np.float32)
+    return rows._replace(links=own), Fixed(links.neighbours, chances)
 
 
 def _one_user(model: "FactorModel", items: IntArray, values: FloatArray | None) -> tuple[Rows, IntArray]:
@@ -67,7 +100,7 @@ def _one_user(model: "FactorModel", items: IntArray, values: FloatArray | None) 
         policy = feedback_from_dict(known)  # the scale of the training rows, not of this history
     column: dict[str, Any] = {value: values}
     one = Interactions.from_arrays(np.zeros(items.size, np.int64), np.asarray(items, np.int64), **column)
-    prepared = prepare(one, policy, model.selection(), strict=False)
+    prepared = prepare(one, policy, model.selection()._replace(ridge=None, popular=False), strict=False)
     chosen = prepared.data.items.ids.astype(np.int64)
     if not model.selection().negatives:
         return prepared.rows, chosen

@@ -14,6 +14,7 @@ from topnrank.data.policies import feedback_from_dict
 from topnrank.errors import ModelFileError
 from topnrank.models.base import Fitted, Model
 from topnrank.objectives import steps
+from topnrank.scorers.neighbours import SCALE
 from topnrank.storage import pack_ids, prefixed, read_file, unpack_ids, without_prefix, write_file
 from topnrank.training import SGD, AdaGrad, AdaptiveDescent
 
@@ -65,10 +66,11 @@ def load(path: str | os.PathLike[str]) -> Model:
 
 def _check_sizes(fitted: Fitted) -> None:
     """One row for each user or item: kernels read by number and do not look where an array ends."""
-    rows = {name: len(fitted.users) if name.startswith("user") else len(fitted.items) for name in fitted.arrays}
-    for name, wanted in rows.items():
-        if len(fitted.arrays[name]) != wanted:
-            raise ValueError(f"{name} has {len(fitted.arrays[name])} rows, not {wanted}")
+    sizes = {"user": len(fitted.users), "seen": len(fitted.indices)}
+    for name, array in fitted.arrays.items():
+        wanted = 1 if name == SCALE else sizes.get(name.partition("_")[0], len(fitted.items))
+        if len(array) != wanted:
+            raise ValueError(f"{name} has {len(array)} rows, not {wanted}")
     if len(fitted.indptr) != len(fitted.users) + 1 or fitted.indptr[-1] != len(fitted.indices):
         raise ValueError("the seen items are not those of the users")
 

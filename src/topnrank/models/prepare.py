@@ -5,12 +5,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from topnrank._typing import Int64Array, IntArray
 from topnrank.data.feedback import ConversionRate, EventWeights, Feedback
 from topnrank.data.grades import Graded
 from topnrank.data.interactions import Interactions
 from topnrank.data.policies import feedback_from
 from topnrank.errors import DataError
-from topnrank.scorers import RatingResiduals, Rows
+from topnrank.models.neighbours import Liked, Ridge, fit_neighbours
+from topnrank.scorers import Neighbours, RatingResiduals, Rows
 
 
 class Selection(NamedTuple):
@@ -22,6 +24,25 @@ class Selection(NamedTuple):
     """Only rows with a weight above 0"""
     negatives: int = 0
     """Unobserved items sampled beside them at each visit"""
+    disliked: bool = False
+    """With `relevant_only`: rows with a weight below 0 too"""
+    popular: bool = False
+    """Whether items are sampled by the square root of their number of likes; else all alike"""
+    ridge: Ridge | None = None
+    """How neighbours are found, where the model has them"""
+
+
+class Fixed(NamedTuple):
+    """What training takes from the data once and then holds fixed."""
+
+    neighbours: Neighbours | None = None
+    chances: Int64Array | None = None
+    """(n_items,) see `Problem.chances`"""
+
+
+NOTHING = Fixed()
+CHANCE_UNIT = 1024.0
+"""Chances are whole numbers; this many units for an item without likes."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +54,7 @@ class Prepared:
     rows: Rows
     residuals: RatingResiduals | None
     facts: dict[str, Any]
+    fixed: Fixed = NOTHING
 
 
 def prepare(
@@ -41,9 +63,9 @@ def prepare(
     selection: Selection,
     *,
     strict: bool = True,
-    residuals: RatingResiduals | None = None,
+    earlier: Prepared | None = None,
 ) -> Prepared:
-    """Lists for training; `strict` refuses data that cannot teach an order, `residuals` of earlier rows are used again."""
+    """Lists for training; `strict` refuses data that cannot teach an order, what `earlier` rows taught is used again."""
     if len(data) == 0:
         raise DataError("there are no rows to train on; check the filter or the split")
     policy = feedback_from(feedback, data)
@@ -56,27 +78,52 @@ def prepare(
     assert weights is not None
     if strict:
         (_check_likes if selection.relevant_only else _check_teaches)(weighted, selection)
-    e = np.empty(0, np.float32)
+    e, residuals = np.empty(0, np.float32), None
     value = "ratings" if weighted.ratings is not None else "weights"
     values = weighted.ratings if weighted.ratings is not None else weights
     if selection.users == "history":
+        residuals = earlier.residuals if earlier is not None else None
         residuals = residuals or RatingResiduals.fit(weighted.indptr, weighted.indices, values, weighted.n_items)
         e = residuals.of(weighted.indptr, weighted.indices, values)
     rows = Rows(weighted.indptr, weighted.indices, weights, e)
     if selection.relevant_only:
-        rows = rows._replace(listed=weights > 0)
+        rows = rows._replace(listed=weights != 0 if selection.disliked else weights > 0)
+    rows, fixed = _hold_fixed(rows, weighted.n_items, selection) if earlier is None else (rows, earlier.fixed)
     facts: dict[str, Any] = {"fingerprint": data.fingerprint(), "value": value}
     if isinstance(policy, EventWeights | Graded):
         facts["feedback"] = policy.to_dict()
     if residuals is not None:
         facts["residual_mean"] = residuals.mean
-    return Prepared(weighted, rows, residuals, facts)
+    return Prepared(weighted, rows, residuals, facts, fixed)
+
+
+def _hold_fixed(rows: Rows, n_items: int, selection: Selection) -> tuple[Rows, Fixed]:
+    """Chances and neighbours; the rows with what the neighbours say of each like when its user is left out."""
+    liked = rows.gains > 0
+    chances = None
+    if selection.negatives and selection.popular:
+        chances = sampling_chances(np.bincount(rows.items[liked], minlength=n_items))
+    if selection.ridge is None:
+        return rows, Fixed(None, chances)
+    indptr = np.concatenate([[0], np.cumsum(liked)])[rows.indptr].astype(np.int64)
+    solved = fit_neighbours(Liked(indptr, rows.items[liked], n_items), selection.ridge, left_out=True)
+    links = np.zeros(rows.items.size, np.float32)
+    links[liked] = solved.links
+    return rows._replace(links=links), Fixed(solved.neighbours, chances)
+
+
+def sampling_chances(counts: IntArray) -> Int64Array:
+    """Whole numbers proportional to sqrt(likes + 1) of each item."""
+    chances: Int64Array = np.round(CHANCE_UNIT * np.sqrt(counts + 1.0)).astype(np.int64)
+    return chances
 
 
 def _check_likes(data: Interactions, selection: Selection) -> None:
     """There must be liked items, and where unobserved ones are sampled, some that a user has not observed."""
     weights, sizes = data.weights, np.diff(data.indptr)
     assert weights is not None
+    if selection.negatives and data.n_items == 1:
+        raise DataError("the catalogue holds one item only: there is nothing to rank; give data with more items")
     if not (weights > 0).any():
         raise DataError(
             f"none of the {len(data)} rows has a weight above 0, so nobody likes anything; check the feedback: it says "
@@ -104,6 +151,7 @@ def _check_teaches(data: Interactions, selection: Selection) -> None:
     if not np.any(same_user & (np.diff(weights) != 0)):
         raise DataError(
             f"within every user all weights are equal (for example {weights[0]:g}): training on observed items alone "
-            "cannot learn an order from that; give ratings, weights that differ or dislikes with weight below 0, or use a "
-            "model that learns from likes alone (BPR or WARP with negatives=100, MFADG, CLiMF), or Popularity"
+            "cannot learn an order from that; rank the whole catalogue instead (TopNRank(protocol='catalogue')), give "
+            "ratings, weights that differ or dislikes with weight below 0, or use another model that learns from likes "
+            "alone (BPR or WARP with negatives=100, MFADG, CLiMF)"
         )

@@ -86,7 +86,8 @@ class Run:
         done, finished = 0, False
         if self.checkpoint is not None and (earlier := self.checkpoint.resume()) is not None:
             state, done, finished = earlier
-        engine = make_engine(self.model.engine, self.model.problem(self.prepared.rows), state, self.model.num_threads)
+        problem = self.model.problem(self.prepared.rows, self.prepared.fixed)
+        engine = make_engine(self.model.engine, problem, state, self.model.num_threads)
         if not finished:
             done = train(engine, schedule, self._callbacks(schedule.rounds, done, bar), done=done)
             if self.checkpoint is not None:
@@ -113,7 +114,13 @@ class Run:
         """The validation metric of the parameters as they are now."""
         learnt = self.model._learnt(engine.state.parameters, self.prepared)
         snapshot = self._snapshot(learnt)
-        result = evaluate(snapshot, self.held_out, metrics=[self.options.metric], num_threads=self.model.num_threads)
+        result = evaluate(
+            snapshot,
+            self.held_out,
+            metrics=[self.options.metric],
+            protocol=self.model.task(),
+            num_threads=self.model.num_threads,
+        )
         value = result[self.options.metric]
         if math.isnan(value):
             raise DataError(
@@ -124,14 +131,14 @@ class Run:
     def _snapshot(self, learnt: dict[str, FloatArray]) -> "FactorModel":
         """The model with these arrays, as if it were fitted."""
         snapshot = type(self.model)(**self.model.get_params())
-        snapshot._fitted = Fitted.of(self.prepared.data, learnt, **self.prepared.facts)
+        snapshot._fitted = Fitted.of(self.prepared.data, learnt, protocol=self.model.task(), **self.prepared.facts)
         return snapshot
 
     def _judged(self, held_out: Interactions) -> Interactions:
         """The held-out rows with weights where they have types; refused when no order of them could be wrong."""
         weighed = self._snapshot({}).weigh(held_out)
         flags, rule = relevance(weighed, RELEVANT)
-        if flags.all():
+        if flags.all() and self.model.task() == "rated":
             raise DataError(
                 f"validation: all {len(weighed)} held-out rows are relevant (by {rule}), every order of them is right and "
                 "nothing can be measured; train without validation, or give disliked rows a weight below 0"

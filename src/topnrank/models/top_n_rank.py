@@ -1,14 +1,22 @@
 """TopNRank: the library's model."""
 
-from collections.abc import Callable
+import copy
+import dataclasses
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, final
+from typing import Any, ClassVar, Literal, Self, final
+
+import numpy as np
 
 from topnrank.data.feedback import Threshold
+from topnrank.data.interactions import Interactions
+from topnrank.engines import Problem
 from topnrank.errors import ParameterError, one_of
 from topnrank.models.checks import check_count, check_flag, check_number
 from topnrank.models.factor_model import FactorModel
+from topnrank.models.neighbours import Ridge
 from topnrank.models.persistence import Missing
+from topnrank.models.prepare import NOTHING, Fixed, Selection
 from topnrank.models.search import Range, Space
 from topnrank.objectives import (
     Objective,
@@ -19,13 +27,47 @@ from topnrank.objectives import (
     WeightedDCG,
     make_step,
 )
-from topnrank.training import AdaptiveDescent, make_optimizer
+from topnrank.scorers import Rows, Scorer
+from topnrank.training import AdaGrad, AdaptiveDescent, make_optimizer
 
 TRUNCATED: dict[str, Callable[..., Objective]] = {"mrr": TruncatedMRR, "map": TruncatedMAP, "auc": TruncatedAUC}
 METRICS = ("dcg", *TRUNCATED)
 DISCOUNTS = {"dcg": 2.0, "log": 0.0}
 """Names of powers p of the discount's slope 1 / ((R+2) ln^p(R+2))."""
 GRADIENTS = ("paper", "exact")
+SAMPLINGS = ("popularity", "uniform")
+DISLIKES = ("history", "list")
+PROTOCOLS = ("rated", "catalogue")
+AUTO = "auto"
+"""Stands for the value that suits the task."""
+SETTINGS: dict[str, dict[str, Any]] = {
+    "rated": {
+        "gradient": "paper",
+        "discount": "dcg",
+        "budget": 0.15,
+        "anchor": 1.0,
+        "negatives": 0,
+        "neighbours": 0,
+        "dislikes": "history",
+        "learning_rate": 0.07,
+        "regularization": 0.0125,
+        "history_power": 0.6,
+    },
+    "catalogue": {
+        "gradient": "exact",
+        "discount": -1.0,
+        "budget": None,
+        "anchor": 0.0,
+        "negatives": 100,
+        "neighbours": 50,
+        "learning_rate": 0.1,
+        "regularization": {"user": 0.2, "item": 0.02, "history": 0.005, "bias": 0.0},
+        "history_power": 0.5,
+    },
+}
+"""What "auto" means for each task; both were picked on validation data (docs/results)."""
+CATALOGUE_STEEPNESS, CATALOGUE_ACCUMULATOR, CATALOGUE_BALANCE = 2.0, 0.4, 0.5
+"""For the catalogue: C of the Laplace step, AdaGrad's start, and the power of |likes| that a user's loss is divided by."""
 PAPER_RATES = {("relu", True): 1e-3, ("relu", False): 1e-2, ("sigmoid", True): 3e-2, ("sigmoid", False): 3e-2}
 """Learning rates for the paper's four variants, which the paper does not give. They suit some thousand users: a batch's
 gradients are summed, so more users in a batch want a smaller rate. Tune them on validation data."""
@@ -39,14 +81,18 @@ class TopNRank(FactorModel):
     The defaults are the best recipe known here for ranking items by ratings: users as histories, Laplace step, a gradient
     budget per user, a squared anchor. `TopNRank.paper()` gives the paper's own four variants and settings.
 
-    Use it when users have rated (or liked and disliked) some dozens of items and the best of those they will rate are
-    wanted. Do not expect it to rank the whole catalogue well: it learns from observed items only and never sees the
-    others; ItemMean and Popularity are the controls to compare with.
+    Two tasks, two sets of defaults. Ranking the items that users rate (`protocol="rated"`): as the paper, lists hold the
+    rated items. Ranking all items (`protocol="catalogue"`): lists hold the liked items and a sample of unobserved ones
+    that stands for all of them, dislikes are part of the history, and a neighbour ridge stands beside the factors. A
+    model trained for one task is poor at the other; ItemMean, Popularity and EASE are the controls to compare with.
 
     `metric` puts MRR, MAP or AUC, smoothed and cut in the same manner, in the place of DCG (the paper's future work). They
     know positive weights and others only, not how large a weight is; the anchor still does.
     """
 
+    protocol: str | None = None
+    """The task: "rated" (rank the items a user has rated, the paper), "catalogue" (rank all items), or None: by the data.
+    Ratings, or weights that differ within a user: rated; events and likes alone: catalogue. Fields set to "auto" follow."""
     n: int = 20
     """N: the length of the list that matters. In the paper the cut of wDCG@N; with `budget` the size of the gradient."""
     metric: str = "dcg"
@@ -54,21 +100,35 @@ class TopNRank(FactorModel):
     smoothing: str | StepFunction = "laplace"
     """Step function of the ranks: "relu", "sigmoid", "laplace", "ramp", or an object with h(x) and dh(x) (then O(m^2))."""
     steepness: float | None = None
-    """C of sigmoid, laplace and ramp; None for the usual 7, 3 and 1."""
+    """C of sigmoid, laplace and ramp; None for the usual 7, 3 (catalogue: 2) and 1."""
     truncate: bool = False
     """The gate H(N - R) of eq. 8, or (N - R)_+/N with another metric than "dcg": items beyond N do not count."""
     anneal: float = 0.0
     """With `truncate`: share of the training in which the gate's N shrinks from the length of the list to N; 0 for never."""
-    gradient: str = "paper"
-    """"paper": items follow the paper's partial gradient; "exact": the true gradient of eq. 8. Only metric="dcg" knows the
-    partial one; the other metrics always use their exact gradient, whatever stands here."""
-    discount: str | float = "dcg"
+    gradient: str = AUTO
+    """"paper": items follow the paper's partial gradient; "exact": the true gradient of eq. 8, which the catalogue needs.
+    Only metric="dcg" knows the partial one; the other metrics always use their exact gradient, whatever stands here."""
+    discount: str | float = AUTO
     """"dcg" (1/ln(R+2)), "log" (-ln(R+2)), or the power p of the slope 1/((R+2) ln^p(R+2)): 2 is DCG, 0 is log. Of
     metric="dcg"; the other metrics have no discount and ignore it."""
-    budget: float | None = 0.15
+    budget: float | str | None = AUTO
     """Each user's list-wise gradient is scaled to mass budget * min(list length, N); None leaves it (the paper)."""
-    anchor: float = 1.0
+    anchor: float | str = AUTO
     """Weight of the squared term that ties centred scores to centred weights; 0 for none (the paper)."""
+    negatives: int | str = AUTO
+    """S: unobserved items sampled into each list at each visit, with replacement; 0 for none (the paper)."""
+    sampling: str = "popularity"
+    """"popularity" (chances proportional to the square root of an item's users) or "uniform"; unused without negatives."""
+    neighbours: int | str = AUTO
+    """T: nearest items whose regression weights stand beside the factors (`NeighbourRidge`); 0 for none."""
+    neighbour_penalty: float = 200.0
+    """lambda of the neighbours' regressions, in users."""
+    dislikes: str = AUTO
+    """For the catalogue, where rows with a weight below 0 go: "history" (they say what the user knows) or "list" (they are
+    pushed down, too). Auto: ratings to the history, weights below 0 that you gave to the list."""
+    learning_rate: float | str = AUTO  # type: ignore[assignment]
+    regularization: float | Mapping[str, float] | str = AUTO  # type: ignore[assignment]
+    history_power: float | str = AUTO  # type: ignore[assignment]
 
     name: ClassVar[str] = "top-n-rank"
     summary: ClassVar[str] = "list-wise: weighted DCG cut at N, smoothed; the paper's method with our best settings"
@@ -81,13 +141,66 @@ class TopNRank(FactorModel):
     }
 
     def check(self) -> None:
-        """Shared rules and those of the objective."""
+        """Shared rules and those of the objective, with "auto" filled in."""
+        if self.protocol is not None:
+            one_of("protocol", self.protocol, PROTOCOLS)
+        self._filled(self._asked_for() or "rated")._check_filled()
+
+    def settled(self, data: Interactions | None = None) -> Self:
+        """The model with "auto" filled in for its task: that of `protocol`, of `data`, or the one it was fitted for."""
+        protocol = self._asked_for()
+        if protocol is None and data is not None:
+            protocol = natural_protocol(data)
+        elif protocol is None and self._fitted is not None:
+            protocol = str(self._fitted.facts.get("protocol", "rated"))
+        filled = self._filled(protocol or "rated", data)
+        filled._check_filled()
+        return filled
+
+    def task(self) -> Literal["rated", "catalogue"]:
+        """The protocol; "rated" where it is still open."""
+        return "catalogue" if self.protocol == "catalogue" else "rated"
+
+    def _asked_for(self) -> str | None:
+        """The protocol given; sampled items and neighbours belong to the catalogue."""
+        wanted = any(value != AUTO and value for value in (self.negatives, self.neighbours))
+        return self.protocol or ("catalogue" if wanted else None)
+
+    def _filled(self, protocol: str, data: Interactions | None = None) -> Self:
+        """A copy with the protocol's values in place of "auto"."""
+        filled = copy.copy(self)
+        filled.protocol = protocol
+        for name, value in SETTINGS[protocol].items():
+            if isinstance(given := getattr(self, name), str) and given == AUTO:
+                setattr(filled, name, value)
+        if protocol == "catalogue":
+            self._fill_catalogue(filled, data)
+        return filled
+
+    def _fill_catalogue(self, filled: Self, data: Interactions | None) -> None:
+        if self.steepness is None and self.smoothing == "laplace":
+            filled.steepness = CATALOGUE_STEEPNESS
+        if self.optimizer == "adagrad":
+            filled.optimizer = AdaGrad(CATALOGUE_ACCUMULATOR)
+        if self.dislikes == AUTO:
+            rated = data.ratings is not None if data is not None else self._was_rated()
+            filled.dislikes = "history" if rated else "list"
+        if self.feedback is None and (data.ratings is not None if data is not None else self._was_rated()):
+            filled.feedback = Threshold(4.0)
+
+    def _was_rated(self) -> bool:
+        return self._fitted is None or self._fitted.facts.get("value") == "ratings"
+
+    def _check_filled(self) -> None:
         super().check()
         check_count(self, "n")
+        check_count(self, "negatives", "neighbours", least=0)
         check_flag(self, "truncate")
-        check_number(self, "anchor", "anneal")
+        check_number(self, "anchor", "anneal", "neighbour_penalty")
         one_of("gradient", self.gradient, GRADIENTS)
         one_of("metric", self.metric, METRICS)
+        one_of("sampling", self.sampling, SAMPLINGS)
+        one_of("dislikes", self.dislikes, DISLIKES)
         if self.anneal > 1.0:
             raise ParameterError(f"TopNRank.anneal must be a number from 0 to 1, got {self.anneal!r}")
         if self.steepness is not None:
@@ -99,10 +212,26 @@ class TopNRank(FactorModel):
         if self.anneal > 0.0 and not self.truncate:
             raise ParameterError("TopNRank: anneal lets the cut at N come late; without truncate=True there is no cut")
         self._check_descends()
+        self._check_task()
         if self._power() < 1.0 and self.truncate and self.metric == "dcg":
             raise ParameterError(
                 "TopNRank: truncate=True needs a discount that is positive and falls to 0, such as 'dcg'; "
                 f"got discount={self.discount!r}"
+            )
+
+    def _check_task(self) -> None:
+        """What the two tasks can and cannot do."""
+        if self.protocol == "rated":
+            if self.negatives or self.neighbours:
+                raise ParameterError(
+                    "TopNRank: negatives and neighbours are for the whole catalogue; set protocol='catalogue', or both to 0"
+                )
+            return
+        if self.metric != "dcg":
+            raise ParameterError(f"TopNRank: protocol='catalogue' knows metric='dcg' only, got {self.metric!r}")
+        if not self.negatives:
+            raise ParameterError(
+                "TopNRank: protocol='catalogue' needs unobserved items to rank against: set negatives, such as 200"
             )
 
     def _check_descends(self) -> None:
@@ -120,17 +249,40 @@ class TopNRank(FactorModel):
                 f"the smoothing {self.smoothing.name} is an object of your own that the file cannot hold; "
                 "put it back with set_params(smoothing=...)"
             )
+        filled = self.settled()
         shared: dict[str, Any] = {
-            "step": make_step(self.smoothing, self.steepness),
-            "n": self.n,
-            "truncate": self.truncate,
-            "budget": self.budget or 0.0,
-            "anchor": self.anchor,
-            "anneal": self.anneal,
+            "step": make_step(filled.smoothing, filled.steepness),
+            "n": filled.n,
+            "truncate": filled.truncate,
+            "budget": float(filled.budget or 0.0),
+            "anchor": float(filled.anchor),
+            "anneal": filled.anneal,
         }
-        if self.metric != "dcg":
-            return TRUNCATED[self.metric](**shared)
-        return WeightedDCG(exact=self.gradient == "exact", discount=self._power(), **shared)
+        if filled.metric != "dcg":
+            return TRUNCATED[filled.metric](**shared)
+        balance = CATALOGUE_BALANCE if filled.protocol == "catalogue" else 0.0
+        return WeightedDCG(exact=filled.gradient == "exact", discount=filled._power(), balance=balance, **shared)
+
+    def scorer(self) -> Scorer:
+        """How parameters become scores."""
+        return FactorModel.scorer(self.settled())
+
+    def relevant_only(self) -> bool:
+        """For the catalogue lists hold likes and sampled items; what else the user rated stays in the history."""
+        return self.protocol == "catalogue"
+
+    def selection(self) -> Selection:
+        """Which rows enter the lists, how many unobserved items beside them, and the neighbours' regressions."""
+        if self.protocol != "catalogue":
+            return Selection(self.users)
+        ridge = Ridge(int(self.neighbours), self.neighbour_penalty) if self.neighbours else None
+        popular = self.sampling == "popularity"
+        return Selection(self.users, True, int(self.negatives), self.dislikes == "list", popular, ridge)
+
+    def problem(self, rows: Rows, fixed: Fixed = NOTHING) -> Problem:
+        """As for all models; for the catalogue the penalty does not grow with the number of sampled items."""
+        filled = self.settled()
+        return dataclasses.replace(FactorModel.problem(filled, rows, fixed), shared=filled.protocol == "catalogue")
 
     @classmethod
     def paper(cls, *, smoothing: str = "relu", truncate: bool = True, **changes: Any) -> Self:
@@ -142,6 +294,7 @@ class TopNRank(FactorModel):
         """
         one_of("smoothing", smoothing, ("relu", "sigmoid"))
         settings: dict[str, Any] = {
+            "protocol": "rated",
             "users": "factors",
             "factors": 10,
             "n": 20,
@@ -154,6 +307,8 @@ class TopNRank(FactorModel):
             "discount": "dcg",
             "budget": None,
             "anchor": 0.0,
+            "negatives": 0,
+            "neighbours": 0,
             "feedback": Threshold(4.0),
             "bias": False,
             "init": "paper",
@@ -176,3 +331,13 @@ class TopNRank(FactorModel):
                 f"TopNRank.discount must be 'dcg', 'log' or a power from -10 to 10, got {self.discount!r}"
             )
         return float(self.discount)
+
+
+def natural_protocol(data: Interactions) -> str:
+    """The task that data can teach: ratings, or weights that differ within a user, an order of observed items."""
+    if data.ratings is not None:
+        return "rated"
+    if data.weights is None or data.types is not None:
+        return "catalogue"
+    same_user = np.diff(data.user_index) == 0
+    return "rated" if np.any(same_user & (np.diff(data.weights) != 0)) else "catalogue"

@@ -25,8 +25,8 @@ class Occasion(NamedTuple):
 
     sampled: int = 0
     """So many rows at the end of the list are items the user never observed, drawn for this visit; their gains are 0."""
-    weight: float = 1.0
-    """How many unobserved items each sampled row stands for."""
+    weight: float | Float64Array = 1.0
+    """How many unobserved items each sampled row stands for: one number, or (sampled,) numbers."""
     key: int = 0
     """Names the random draws of this visit: equal keys give equal draws (`rng.uniforms`)."""
     progress: float = 1.0

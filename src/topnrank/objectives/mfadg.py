@@ -10,16 +10,16 @@ The method is a baseline of the Top-N-Rank paper, which cites Lim et al. 2015: t
 * from memory, unconfirmed: ADG is DCG divided by the number of relevant items.
 
 Ours is the rest: the smoothing, the estimate of the rank from a sample, and the gradient. With P_u the user's own rows
-with a gain above 0, S_u the sampled rows, each of which stands for `weight` unobserved items, and g the logistic
+with a gain above 0, S_u the sampled rows, row s of which stands for weight_s unobserved items, and g the logistic
 function:
 
-    L_u = - ADG_u = - 1/|P_u| sum_{i in P_u} 1 / log2(2 + R_i),     R_i = weight sum_{s in S_u} g(C (f_s - f_i))
+    L_u = - ADG_u = - 1/|P_u| sum_{i in P_u} 1 / log2(2 + R_i),     R_i = sum_{s in S_u} weight_s g(C (f_s - f_i))
 
 Score gradients, exact for the sample drawn, with h(x) = g(Cx):
 
     c_i = dL_u/dR_i = ln 2 / (|P_u| (2 + R_i) ln^2(2 + R_i))
-    dL_u/df_i = - c_i weight sum_{s in S_u} h'(f_s - f_i)       positives
-    dL_u/df_s = + weight sum_{i in P_u} c_i h'(f_s - f_i)       sampled rows
+    dL_u/df_i = - c_i sum_{s in S_u} weight_s h'(f_s - f_i)       positives
+    dL_u/df_s = + weight_s sum_{i in P_u} c_i h'(f_s - f_i)       sampled rows
 
 All positives of a user share one sample, and only sampled rows count in the ranks: positives do not push each other
 down, and own rows with a gain of 0 or less neither count nor move. R_i is estimated without bias; its discount is not,
@@ -53,7 +53,7 @@ class AveragedDiscountedGain:
             return ListGradient(0.0, G, G, scores.size)
         step = Sigmoid(self.steepness)
         gaps = scores[None, own:] - scores[positives, None]
-        R = occasion.weight * step.h(gaps).sum(axis=1)
+        R = (occasion.weight * step.h(gaps)).sum(axis=1)
         log = np.log(2.0 + R)
         c = np.log(2.0) / (positives.size * (2.0 + R) * log**2)
         force = occasion.weight * c[:, None] * step.dh(gaps)

@@ -17,6 +17,9 @@ Departs from it, each switched off by `TopNRank.paper`:
 
 * `discount=p`: D'(R) = -1 / ((R+2) ln^p(R+2)); p = 2 is DCG, p = 0 is -ln(R+2), smaller p is less top-heavy.
 * `budget`, `anchor`: the gradient's mass is set and a squared term added, as `shaping.py` says.
+* `balance`: the loss is divided by (number of items with a weight above 0)^balance, so that long lists do not outweigh.
+* Unobserved items may be sampled into the list (`Occasion`): their weight a is 0, and in the ranks of the others each
+  stands for as many items as the occasion says: R_i = sum_j w_j h(f_j - f_i), w_j = 1 for the user's own items.
 * `anneal`: the gate's N starts at the length of the list and shrinks to N while training goes on (`shaping.annealed`).
 
 MRR, MAP and AUC in place of DCG: `truncated.py`.
@@ -53,6 +56,8 @@ class WeightedDCG:
     """Weight of the squared term."""
     anneal: float = 0.0
     """Share of the training in which the gate's N shrinks from the length of the list to N; 0 for N throughout."""
+    balance: float = 0.0
+    """The power of the number of liked items that the loss is divided by; 0 for the plain sum."""
 
     def evaluate(self, scores: Float64Array, gains: Float64Array, occasion: Occasion = PLAIN) -> ListGradient:
         """Loss and score gradients of one list, pair by pair: O(m^2)."""
@@ -67,12 +72,14 @@ class WeightedDCG:
 
     def _plain(self, scores: Float64Array, gains: Float64Array, occasion: Occasion) -> ListGradient:
         """Eq. 8 and 9, without budget and anchor."""
-        ones = np.ones_like(scores)
-        R, D = smooth_ranks(self.step, scores, ones)
+        weights = np.ones_like(scores)
+        weights[scores.size - occasion.sampled :] = occasion.weight
+        gains = gains * max((gains > 0.0).sum(), 1) ** -self.balance
+        R, D = smooth_ranks(self.step, scores, weights)
         cut = annealed(self.n, scores.size, self.anneal, occasion.progress)
         value, c = self._gain_and_slope(R, gains, cut)
         own = -c * D
-        user = own + rank_pull(self.step, scores, ones, c)
+        user = own + rank_pull(self.step, scores, weights, c)
         return ListGradient(value, user, user if self.exact else own, int((self.n > R).sum()))
 
     def _gain_and_slope(self, R: Float64Array, gains: Float64Array, cut: float) -> tuple[float, Float64Array]:

@@ -80,5 +80,7 @@ class WarpHinge:
             rows = row_draws(occasion, i, own, self.tries)
             return rows, gains[rows] < gains[i], int((gains < gains[i]).sum())
         rows = own + row_draws(occasion, i, occasion.sampled, self.tries)
-        unobserved = floor(occasion.weight * occasion.sampled + 0.5) if gains[i] > 0.0 else 0
+        unobserved = (
+            floor(float(np.broadcast_to(occasion.weight, occasion.sampled).sum()) + 0.5) if gains[i] > 0.0 else 0
+        )
         return rows, np.ones(self.tries, np.bool_), unobserved

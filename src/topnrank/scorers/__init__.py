@@ -3,5 +3,6 @@
 from topnrank.scorers.base import Parameters, Rows, Rule, Scorer, Visited
 from topnrank.scorers.factors import Factors
 from topnrank.scorers.history import History, RatingResiduals
+from topnrank.scorers.neighbours import Neighbours
 
-__all__ = ["Factors", "History", "Parameters", "RatingResiduals", "Rows", "Rule", "Scorer", "Visited"]
+__all__ = ["Factors", "History", "Neighbours", "Parameters", "RatingResiduals", "Rows", "Rule", "Scorer", "Visited"]

@@ -11,6 +11,8 @@ Parameters = dict[str, FloatArray]
 """Blocks of parameters by name; row k of a block belongs to user or item k."""
 EVERY_ROW: BoolArray = np.empty(0, np.bool_)
 """Stands for "all rows are listed"."""
+NO_LINKS: Float32Array = np.empty(0, np.float32)
+"""Stands for "there are no neighbours"."""
 
 
 class Rows(NamedTuple):
@@ -26,6 +28,8 @@ class Rows(NamedTuple):
     """(n_rows,) e, rating residuals for the history scorer; empty for others"""
     listed: BoolArray = EVERY_ROW
     """(n_rows,) whether the row enters the user's list or only the history; empty when all do"""
+    links: Float32Array = NO_LINKS
+    """(n_rows,) z, what the neighbours say of the row when its user is left out; empty without neighbours"""
 
     def of(self, user: int) -> slice:
         """The rows of one user."""
@@ -46,6 +50,8 @@ class Visited(NamedTuple):
     """Where the list begins"""
     own: int
     """Where the user's own rows end; those before are the history"""
+    weights: Float64Array
+    """(n - own,) how many unobserved items each sampled row stands for"""
 
 
 class Rule(NamedTuple):

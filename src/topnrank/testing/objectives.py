@@ -66,8 +66,15 @@ def _named(value: Any) -> str:
     """An occasion by what is special about it, an objective by its repr."""
     if not isinstance(value, Occasion):
         return repr(value)
-    special = (f"{name} {said}" for name, said in value._asdict().items() if said != getattr(PLAIN, name))
+    special = (f"{name} {said}" for name, said in value._asdict().items() if str(said) != str(getattr(PLAIN, name)))
     return ", ".join(special) or "plain"
+
+
+def _shortened(occasion: Occasion, size: int) -> Occasion:
+    """The occasion for a list that may have fewer rows than it has sampled ones."""
+    sampled = min(occasion.sampled, size)
+    weight = occasion.weight
+    return occasion._replace(sampled=sampled, weight=weight if np.ndim(weight) == 0 else np.asarray(weight)[:sampled])
 
 
 class ObjectiveTests:
@@ -154,7 +161,7 @@ class ObjectiveTests:
 
     def test_hazards_stay_finite(self, objective: Objective, occasion: Occasion) -> None:
         for scores, gains in self.hazards():
-            told = occasion._replace(sampled=min(occasion.sampled, scores.size))
+            told = _shortened(occasion, scores.size)
             gains[scores.size - told.sampled :] = 0.0
             with np.errstate(all="raise", under="ignore"):
                 result = objective.evaluate(scores, gains, told)
@@ -193,7 +200,10 @@ class ObjectiveTests:
             draw, own = stream(case, "order of ObjectiveTests"), OWN_ROWS[case]
             order = np.append(draw.permutation(own), own + draw.permutation(occasion.sampled))
             here = objective.evaluate(scores, gains, occasion)
-            there = objective.evaluate(scores[order], gains[order], occasion)
+            weight = (
+                occasion.weight if np.ndim(occasion.weight) == 0 else np.asarray(occasion.weight)[order[own:] - own]
+            )
+            there = objective.evaluate(scores[order], gains[order], occasion._replace(weight=weight))
             changes.append(distance(_kept(here, order), there))
         assert (np.max(changes) < 1e-10) == self.any_order, changes
 

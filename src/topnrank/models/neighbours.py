@@ -1,0 +1,124 @@
+"""Neighbours from likes: one small ridge regression for each item, closed form (formulas: `kernels/neighbours.py`)."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from topnrank._typing import BoolArray, Float32Array, Int32Array, Int64Array
+from topnrank.kernels.neighbours import (
+    Gram,
+    Likes,
+    Sources,
+    by_source,
+    count_upper,
+    gram_and_neighbours,
+    pair_links,
+    solve_neighbours,
+)
+from topnrank.rng import stream
+from topnrank.scorers import Neighbours
+
+
+@dataclass(frozen=True)
+class Ridge:
+    """The settings of the regressions."""
+
+    neighbours: int = 50
+    """T: items that may explain an item."""
+    penalty: float = 100.0
+    """lambda, on the scale of counts: that many users keep the weights near 0."""
+    shrink: float = 20.0
+    """Added to the cosine's denominator, on the scale of counts: rare pairs count less when neighbours are chosen."""
+    user_power: float = 0.25
+    """a: a user with n likes counts n^-a."""
+    longest: int = 1000
+    """Of a user with more likes only so many, drawn once, enter the co-occurrences, whose cost is the sum of squares."""
+
+
+class Liked(NamedTuple):
+    """Liked pairs, CSR by user, items ascending."""
+
+    indptr: Int64Array
+    items: Int32Array
+    n_items: int
+
+
+class Solved(NamedTuple):
+    """What the regressions give."""
+
+    neighbours: Neighbours
+    links: Float32Array
+    """For each liked pair what its item's regression says without its user; empty unless asked for"""
+
+
+def fit_neighbours(liked: Liked, ridge: Ridge, *, left_out: bool = False) -> Solved:
+    """N and W of all items; with `left_out` also the scores of the liked pairs by the regression without their user."""
+    kept = _kept(liked, ridge.longest)
+    likes = _likes(liked, kept, ridge.user_power)
+    diagonal = np.bincount(
+        likes.items, weights=np.repeat(likes.weights, np.diff(likes.indptr)), minlength=liked.n_items
+    )
+    scale = max(float(diagonal.sum()) / max(likes.items.size, 1), 1e-12)  # penalty and shrink count plain users
+    gram = _empty_gram(likes, diagonal.astype(np.float32))
+    items = np.empty((liked.n_items, max(1, min(ridge.neighbours, liked.n_items - 1))), np.int32)
+    gram_and_neighbours(likes, gram, ridge.shrink * scale, gram.columns, gram.values, items)
+    weights = np.zeros(items.shape, np.float32)
+    links = np.zeros(likes.items.size if left_out else 0, np.float32)
+    solve_neighbours(likes, gram, ridge.penalty * scale, items, weights, links)
+    neighbours = Neighbours(items, weights)
+    if left_out and not kept.all():
+        links = _all_links(liked, likes, kept, neighbours, links)
+    return Solved(neighbours, links)
+
+
+def seen_from_sources(neighbours: Neighbours) -> Sources:
+    """The same weights, listed for each item that pulls."""
+    n_items = len(neighbours.items)
+    size = int((neighbours.items != np.arange(n_items)[:, None]).sum())
+    sources = Sources(np.zeros(n_items + 1, np.int64), np.empty(size, np.int32), np.empty(size, np.float32))
+    by_source(neighbours.items, neighbours.weights, *sources)
+    return sources
+
+
+def _kept(liked: Liked, longest: int) -> BoolArray:
+    """(n,) whether a pair enters the co-occurrences: all but those beyond `longest` of a user, drawn at random."""
+    sizes = np.diff(liked.indptr)
+    kept = np.ones(liked.items.size, np.bool_)
+    for user in np.flatnonzero(sizes > longest):
+        lo = int(liked.indptr[user])
+        dropped = stream(0, "longest", int(user)).permutation(int(sizes[user]))[longest:]
+        kept[lo + dropped] = False
+    return kept
+
+
+def _likes(liked: Liked, kept: BoolArray, power: float) -> Likes:
+    """The kept pairs from both sides, with the users' weights."""
+    sizes = np.diff(np.concatenate([[0], np.cumsum(kept)])[liked.indptr])
+    indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    items = liked.items[kept]
+    entries = np.argsort(items, kind="stable")
+    users = np.repeat(np.arange(sizes.size, dtype=np.int32), sizes)[entries]
+    item_indptr = np.concatenate([[0], np.cumsum(np.bincount(items, minlength=liked.n_items))]).astype(np.int64)
+    weights = (np.maximum(sizes, 1) ** -power).astype(np.float32)
+    return Likes(indptr, items, item_indptr, users, entries, weights)
+
+
+def _empty_gram(likes: Likes, diagonal: Float32Array) -> Gram:
+    """Room for the upper half of G."""
+    counts = np.zeros(diagonal.size, np.int64)
+    count_upper(likes, counts)
+    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return Gram(indptr, np.empty(indptr[-1], np.int32), np.empty(indptr[-1], np.float32), diagonal)
+
+
+def _all_links(
+    liked: Liked, likes: Likes, kept: BoolArray, neighbours: Neighbours, links: Float32Array
+) -> Float32Array:
+    """Links of all pairs: those that did not enter the regressions are out of sample as they are."""
+    whole = np.empty(liked.items.size, np.float32)
+    users = np.repeat(np.arange(liked.indptr.size - 1), np.diff(liked.indptr))[~kept]
+    rest = np.empty(users.size, np.float32)
+    pair_links(*neighbours, likes.indptr, likes.items, users, liked.items[~kept].astype(np.int64), rest)
+    whole[kept], whole[~kept] = links, rest
+    return whole

@@ -1,0 +1,32 @@
+"""Neighbours: a fixed, sparse item-to-item term beside a scorer, scaled by one learnt number.
+
+    f_i = (scorer's score) + beta z_ui,     z_ui = sum over the user's liked items j in N(i) of W_ji
+
+W comes from regressions on the likes (`models/neighbours.py`) and stays as it is while the rest is trained. For a liked item
+of the user's own, z is that of the regression without this user, so that training sees what prediction will see.
+
+    dL/dbeta = sum_i G_i z_ui
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from topnrank._typing import Float32Array, Float64Array, Int32Array, IntArray
+
+SCALE = "neighbour_scale"
+"""Name of the block that holds beta."""
+
+
+class Neighbours(NamedTuple):
+    """N and W of every item."""
+
+    items: Int32Array
+    """(n_items, T) N(i), ascending; i itself, with weight 0, fills the places of an item that has fewer"""
+    weights: Float32Array
+    """(n_items, T) W_ji for the j of the same place"""
+
+    def links(self, liked: IntArray, targets: IntArray) -> Float64Array:
+        """z of the items `targets` for a user who likes the items `liked`."""
+        held = np.isin(self.items[targets], liked)
+        return np.asarray((self.weights[targets] * held).sum(axis=1, dtype=np.float64))

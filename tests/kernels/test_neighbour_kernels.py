@@ -1,0 +1,137 @@
+"""The neighbour ridge against a literal NumPy transcription of its formulas, and leaving out against fitting again."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from topnrank.kernels._jit import threads
+from topnrank.kernels.neighbours import pair_links
+from topnrank.models.neighbours import Liked, Ridge, fit_neighbours, seen_from_sources
+
+RIDGE = Ridge(neighbours=4, penalty=3.0, shrink=2.0)
+
+
+def random_likes(users=60, items=15, share=0.3, seed=0):
+    """A dense 0/1 matrix with a user and an item without likes."""
+    X = (np.random.default_rng(seed).random((users, items)) < share).astype(float)
+    X[3], X[:, 5] = 0.0, 0.0
+    return X
+
+
+def as_liked(X):
+    """The matrix as CSR."""
+    indptr = np.concatenate([[0], np.cumsum((X > 0).sum(axis=1))]).astype(np.int64)
+    return Liked(indptr, np.nonzero(X)[1].astype(np.int32), X.shape[1])
+
+
+def literal(X, ridge):
+    """W (items, items): column i holds the weights that predict item i."""
+    sizes = np.maximum(X.sum(axis=1), 1.0)
+    w = sizes**-ridge.user_power
+    G = X.T @ (w[:, None] * X)
+    scale = np.trace(G) / max(X.sum(), 1.0)
+    W = np.zeros_like(G)
+    for i in range(len(G)):
+        cosine = G[i] / np.maximum(np.sqrt(G[i, i] * np.diag(G)) + ridge.shrink * scale, 1e-9)
+        cosine[i] = 0.0
+        order = np.argsort(-cosine, kind="stable")[: ridge.neighbours]
+        N = order[cosine[order] > 0]
+        A = G[np.ix_(N, N)] + ridge.penalty * scale * np.eye(len(N))
+        W[N, i] = np.linalg.solve(A, G[N, i])
+    return W
+
+
+def dense(solved, n_items):
+    """The solved weights as a matrix."""
+    W = np.zeros((n_items, n_items))
+    for i in range(n_items):
+        mine = solved.neighbours.items[i] != i
+        W[solved.neighbours.items[i][mine], i] = solved.neighbours.weights[i][mine]
+    return W
+
+
+@pytest.mark.parametrize("ridge", [RIDGE, Ridge(40, 1.0, 0.0, 0.0), Ridge(1, 0.5, 5.0, 1.0)])
+@pytest.mark.parametrize("seed", range(3))
+def test_weights_are_those_of_the_formulas(ridge, seed):
+    X = random_likes(seed=seed)
+    W = dense(fit_neighbours(as_liked(X), ridge), X.shape[1])
+    assert_allclose(W, literal(X, ridge), atol=2e-6)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.lists(st.booleans(), min_size=6, max_size=6), min_size=1, max_size=9))
+def test_weights_of_any_small_likes(rows):
+    X = np.array(rows, float)
+    ridge = Ridge(5, 1.0, 1.0)  # all other items may be neighbours, so that ties in the cosine do not matter
+    assert_allclose(dense(fit_neighbours(as_liked(X), ridge), 6), literal(X, ridge), atol=2e-6)
+
+
+def test_all_other_items_as_neighbours_give_ease():
+    X = random_likes(items=8)
+    ridge = Ridge(7, 2.0, 0.0, 0.0)
+    P = np.linalg.inv(X.T @ X + 2.0 * np.eye(8))
+    B = -P / np.diag(P)
+    np.fill_diagonal(B, 0.0)
+    solved = fit_neighbours(as_liked(X), ridge)
+    W = dense(solved, 8)
+    B[:, 5] = B[5] = 0.0  # nobody likes it
+    assert_allclose(W, B, atol=2e-6)
+
+
+def test_left_out_links_are_those_of_regressions_without_the_user():
+    X = random_likes()
+    ridge = Ridge(4, 3.0, 2.0, 0.25)
+    solved = fit_neighbours(as_liked(X), ridge, left_out=True)
+    W = dense(solved, X.shape[1])
+    w = np.maximum(X.sum(axis=1), 1.0) ** -ridge.user_power
+    scale = (w * X.sum(axis=1)).sum() / X.sum()
+    for user, item, link in zip(*np.nonzero(X), solved.links, strict=True):
+        N = np.flatnonzero(W[:, item])
+        others = np.delete(X, user, axis=0)
+        weights = np.delete(w, user)
+        A = others[:, N].T @ (weights[:, None] * others[:, N]) + ridge.penalty * scale * np.eye(len(N))
+        without = np.linalg.solve(A, others[:, N].T @ (weights * others[:, item]))
+        assert link == pytest.approx(X[user, N] @ without, abs=2e-6)
+
+
+def test_long_lists_are_capped_for_the_regressions_only():
+    X = random_likes(users=30)
+    X[0] = 1.0
+    capped = fit_neighbours(as_liked(X), Ridge(4, 3.0, longest=6), left_out=True)
+    again = fit_neighbours(as_liked(X), Ridge(4, 3.0, longest=6), left_out=True)
+    assert_array_equal(capped.links, again.links)
+    assert capped.links.size == int(X.sum())
+    whole = fit_neighbours(as_liked(X), Ridge(4, 3.0, longest=15))
+    assert not np.array_equal(capped.neighbours.weights, whole.neighbours.weights)
+
+
+def test_bits_do_not_depend_on_threads():
+    likes = as_liked(random_likes(users=300, items=90))
+    results = []
+    for count in (1, 2):
+        with threads(count):
+            results.append(fit_neighbours(likes, RIDGE, left_out=True))
+    assert_array_equal(results[0].links, results[1].links)
+    assert_array_equal(results[0].neighbours.weights, results[1].neighbours.weights)
+
+
+def test_weights_seen_from_their_sources_are_the_same():
+    X = random_likes()
+    solved = fit_neighbours(as_liked(X), RIDGE)
+    sources, W = seen_from_sources(solved.neighbours), np.zeros((15, 15))
+    for j in range(15):
+        here = slice(sources.indptr[j], sources.indptr[j + 1])
+        W[j, sources.targets[here]] = sources.values[here]
+    assert_array_equal(W.astype(np.float32), dense(solved, 15).astype(np.float32))
+
+
+def test_links_of_pairs_are_sums_over_the_likes():
+    X = random_likes()
+    likes, solved = as_liked(X), fit_neighbours(as_liked(X), RIDGE)
+    users, items = (part.ravel().astype(np.int64) for part in np.indices(X.shape))
+    scores = np.empty(users.size, np.float32)
+    pair_links(*solved.neighbours, likes.indptr, likes.items, users, items, scores)
+    assert_allclose(scores.reshape(X.shape), X @ dense(solved, 15), atol=1e-6)
+    assert_allclose(solved.neighbours.links(np.flatnonzero(X[0]), np.arange(15)), (X @ dense(solved, 15))[0], atol=1e-6)

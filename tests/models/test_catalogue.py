@@ -1,0 +1,225 @@
+"""TopNRank for the whole catalogue: how the task is chosen, what is learnt, and what is refused."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import topnrank as tnr
+from topnrank import DataError, EventWeights, Interactions, ParameterError, Popularity, TopNRank
+from topnrank.data import synthetic
+
+SMALL = {"protocol": "catalogue", "factors": 8, "epochs": 8, "negatives": 30, "neighbours": 6, "batch_size": 20}
+
+
+def ratings():
+    """Ratings of 150 users for 80 items with planted tastes."""
+    return synthetic(users=150, items=80, ratings=3000, taste=0.9, noise=0.5, seed=3)
+
+
+def groups(seed=0, users=120, items=60, each=9):
+    """Likes alone: a user likes items of the own group of ten, now and then another one."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for user in range(users):
+        own = rng.permutation(10)[: each - 1] + 10 * (user % 6)
+        rows += [(user, int(item)) for item in {*own.tolist(), int(rng.integers(items))}]
+    pairs = np.array(rows)
+    return Interactions.from_arrays(pairs[:, 0], pairs[:, 1])
+
+
+def learnt(model):
+    return {name: array.tobytes() for name, array in model.fitted.arrays.items()}
+
+
+# -- the task ---------------------------------------------------------------------------------------------------------
+
+
+def weighted(weights):
+    return Interactions.from_arrays([1, 1, 2, 2], [1, 2, 1, 3], weights=weights)
+
+
+@pytest.mark.parametrize(
+    ("data", "protocol"),
+    [
+        (ratings(), "rated"),
+        (groups(), "catalogue"),
+        (weighted([1.0, -1.0, 1.0, 1.0]), "rated"),
+        (weighted([1.0, 1.0, 2.0, 2.0]), "catalogue"),
+    ],
+    ids=["ratings", "likes", "weights that differ", "weights that do not"],
+)
+def test_the_task_follows_from_the_data_and_is_told(data, protocol):
+    model = TopNRank(factors=2, epochs=1, num_threads=1).fit(data)
+    assert model.protocol_ == protocol
+    assert model.protocol is None
+
+
+def test_events_are_for_the_catalogue():
+    log = Interactions.from_arrays([1, 1, 2, 2], [1, 2, 1, 3], types=["buy", "view", "view", "buy"])
+    model = TopNRank(factors=2, epochs=1, feedback=EventWeights({"buy": 1.0, "view": 0.2})).fit(log)
+    assert model.protocol_ == "catalogue"
+
+
+def test_sampled_items_ask_for_the_catalogue():
+    assert TopNRank(factors=2, epochs=1, negatives=5).fit(ratings()).protocol_ == "catalogue"
+
+
+def test_what_is_given_stays_and_the_rest_follows_the_task():
+    rated, catalogue = (TopNRank(protocol=p, learning_rate=0.3, anchor=0.25).settled() for p in ("rated", "catalogue"))
+    assert (rated.learning_rate, catalogue.learning_rate, rated.anchor, catalogue.anchor) == (0.3, 0.3, 0.25, 0.25)
+    assert (rated.gradient, catalogue.gradient) == ("paper", "exact")
+    assert (rated.negatives, rated.neighbours) == (0, 0)
+    assert catalogue.negatives > 0
+    assert catalogue.neighbours > 0
+
+
+# -- what is learnt ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("users", ["history", "factors"])
+@pytest.mark.parametrize("neighbours", [0, 6])
+@pytest.mark.parametrize("sampling", ["popularity", "uniform"])
+def test_it_finds_the_groups_that_popularity_cannot(users, neighbours, sampling):
+    train, test = tnr.split_per_user(groups(), test=0.3)
+    settings = SMALL | {"users": users, "neighbours": neighbours, "sampling": sampling, "epochs": 25}
+    model = TopNRank(**settings).fit(train)
+    ours, popular = (tnr.evaluate(m, test, protocol="catalogue")["ndcg@10"] for m in (model, Popularity().fit(train)))
+    assert ours > 0.5 > popular + 0.2
+
+
+@pytest.mark.parametrize("users", ["history", "factors"])
+def test_the_bits_do_not_depend_on_threads(users):
+    models = [TopNRank(**SMALL, users=users, num_threads=threads).fit(ratings()) for threads in (1, 2)]
+    assert learnt(models[0]) == learnt(models[1])
+
+
+def test_a_run_that_was_stopped_ends_with_the_same_bits(tmp_path):
+    whole = TopNRank(**SMALL).fit(ratings())
+    folder = tmp_path / "run"
+    with pytest.raises(KeyboardInterrupt):
+        TopNRank(**SMALL).fit(ratings(), checkpoint=folder, callbacks=[Interrupt()])
+    assert learnt(TopNRank(**SMALL).fit(ratings(), checkpoint=folder)) == learnt(whole)
+
+
+class Interrupt:
+    """Kills training after the third round, when its checkpoint is written."""
+
+    def after_round(self, engine, round_):
+        if round_.number == 4:
+            raise KeyboardInterrupt
+        return False
+
+
+def test_the_file_holds_it_all(tmp_path):
+    model = TopNRank(**SMALL).fit(ratings())
+    model.save(tmp_path / "model")
+    again = tnr.load(tmp_path / "model")
+    assert again.protocol_ == "catalogue"
+    assert_array_equal(again.score_block(np.arange(9)), model.score_block(np.arange(9)))
+    history = {int(item): 5.0 for item in model.item_ids_[:4]}
+    assert again.recommend(history=history).equals(model.recommend(history=history))
+
+
+def test_pairs_and_blocks_agree():
+    model = TopNRank(**SMALL).fit(ratings())
+    users, items = np.divmod(np.arange(150 * 80), 80)
+    assert_allclose(model.score_pairs(users, items).reshape(150, 80), model.score_block(np.arange(150)), atol=2e-5)
+
+
+@pytest.mark.parametrize("data", [ratings(), groups()], ids=["ratings", "likes"])
+def test_a_new_user_with_a_known_history_gets_the_same_scores(data):
+    model = TopNRank(**SMALL).fit(data)
+    for user in (0, 7, 33):
+        rows = slice(data.indptr[user], data.indptr[user + 1])
+        values = None if data.ratings is None else data.ratings[rows].astype(np.float64)
+        scores = model.score_history(data.indices[rows].astype(np.int64), values)
+        assert_allclose(scores, model.score_block(np.array([user]))[0], atol=2e-5)
+
+
+def test_new_users_with_factors_get_a_vector_of_their_own():
+    model = TopNRank(**SMALL | {"epochs": 25}, users="factors").fit(groups())
+    best = model.recommend(history=[31, 32, 33, 34, 35], n=4)["item"].to_pylist()
+    assert all(30 <= item < 40 for item in best)
+
+
+def test_validation_ranks_the_catalogue():
+    model = TopNRank(**SMALL).fit(groups(), validation=0.2)
+    assert 0.0 < model.history_[0]["ndcg@10"] < 1.0
+    assert model.best_round_ >= 1
+
+
+def test_types_below_zero_push_items_down():
+    likes, rng = groups(), np.random.default_rng(0)
+    disliked = [(user, int(rng.integers(50, 60))) for user in range(50) if user % 6 < 5]  # another group's items
+    users = likes.user_index.tolist() + [user for user, _ in disliked]
+    items = likes.indices.tolist() + [item for _, item in disliked]
+    types = ["like"] * len(likes) + ["dislike"] * len(disliked)
+    log, places = Interactions.from_arrays(users, items, types=types), []
+    for weight in (0.0, -1.0):
+        policy = EventWeights({"like": 1.0, "dislike": weight}, combine="sum")
+        model = TopNRank(**SMALL | {"epochs": 20, "neighbours": 0}, feedback=policy).fit(log)
+        ranks = (-model.score_block(np.arange(50))).argsort(axis=1).argsort(axis=1)
+        places.append(np.mean([ranks[pair] for pair in disliked]))
+    assert places[1] > places[0] + 3.0
+
+
+# -- bad input --------------------------------------------------------------------------------------------------------
+
+
+def test_a_catalogue_of_one_item_is_refused():
+    with pytest.raises(DataError, match="one item only"):
+        TopNRank(protocol="catalogue").fit(Interactions.from_arrays([1, 2], [7, 7]))
+
+
+def test_a_user_who_has_every_item_gets_no_list_and_harms_nobody():
+    data = groups()
+    table = data.to_arrow()
+    users = table["user"].to_pylist() + [999] * 60
+    items = table["item"].to_pylist() + list(range(60))
+    pairs = list(dict.fromkeys(zip(users, items, strict=True)))
+    model = TopNRank(**SMALL).fit(Interactions.from_arrays(*zip(*pairs, strict=True)))
+    assert model.recommend([999]).num_rows == 0
+    assert model.recommend([0], n=3).num_rows == 3
+
+
+def test_only_users_who_have_every_item_are_refused():
+    users, items = np.divmod(np.arange(12), 4)
+    with pytest.raises(DataError, match="no unobserved items to sample"):
+        TopNRank(protocol="catalogue").fit(Interactions.from_arrays(users, items))
+
+
+def test_more_negatives_than_items_draw_items_again():
+    model = TopNRank(**SMALL | {"negatives": 500}).fit(groups())
+    assert np.isfinite(model.score_block(np.arange(5))).all()
+
+
+@pytest.mark.parametrize("weight", [0.0, -1.0])
+def test_weights_without_a_like_are_refused(weight):
+    log = Interactions.from_arrays([1, 1, 2], [1, 2, 1], types=["view", "view", "view"])
+    with pytest.raises(DataError, match="nobody likes anything"):
+        TopNRank(feedback=EventWeights({"view": weight})).fit(log)
+
+
+def test_ratings_without_a_like_are_refused():
+    low = Interactions.from_arrays([1, 1, 2], [1, 2, 1], ratings=[1.0, 2.0, 3.0])
+    with pytest.raises(DataError, match="nobody likes anything"):
+        TopNRank(protocol="catalogue").fit(low)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"protocol": "all"}, "protocol must be"),
+        ({"protocol": "catalogue", "negatives": 0}, "needs unobserved items"),
+        ({"protocol": "catalogue", "metric": "mrr"}, "knows metric='dcg' only"),
+        ({"protocol": "rated", "negatives": 10}, "for the whole catalogue"),
+        ({"protocol": "rated", "neighbours": 10}, "for the whole catalogue"),
+        ({"protocol": "catalogue", "negatives": -1}, "negatives must be a whole number"),
+        ({"protocol": "catalogue", "sampling": "hard"}, "sampling must be"),
+        ({"protocol": "catalogue", "dislikes": "drop"}, "dislikes must be"),
+        ({"protocol": "catalogue", "neighbour_penalty": -1.0}, "neighbour_penalty"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(settings, message):
+    with pytest.raises(ParameterError, match=message):
+        TopNRank(**settings)
