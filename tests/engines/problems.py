@@ -25,7 +25,7 @@ def random_rows(seed: int = 0) -> Rows:
 
 LISTS = ("whole", "liked", "sampled", "linked")
 """What lists hold: all rows of the user; only those with a gain above 0; those, and four unobserved items; the same, drawn
-by chances, with a shared penalty and neighbours beside the scorer."""
+by chances, with a shared penalty, strengths of the history's rows and neighbours beside the scorer."""
 
 
 def make_problem(
@@ -51,7 +51,7 @@ def linked(problem: Problem, rule: Rule) -> Problem:
     links = draw.normal(size=problem.rows.items.size).astype(np.float32)
     return replace(
         problem,
-        rows=problem.rows._replace(links=links),
+        rows=problem.rows._replace(links=links, strengths=draw.random(links.size).astype(np.float32)),
         rules=problem.rules | {SCALE: rule},
         negatives=4,
         chances=draw.integers(1, 9, N_ITEMS),

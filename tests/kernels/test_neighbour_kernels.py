@@ -80,10 +80,15 @@ def test_all_other_items_as_neighbours_give_ease():
     assert_allclose(W, B, atol=2e-6)
 
 
-def test_left_out_links_are_those_of_regressions_without_the_user():
+@pytest.mark.parametrize("faded", [False, True])
+def test_left_out_links_are_those_of_regressions_without_the_user(faded):
     X = random_likes()
     ridge = Ridge(4, 3.0, 2.0, 0.25)
-    solved = fit_neighbours(as_liked(X), ridge, left_out=True)
+    strengths = np.random.default_rng(1).random(int(X.sum())).astype(np.float32) if faded else np.empty(0, np.float32)
+    R = X.copy()
+    if faded:
+        R[X > 0] = strengths
+    solved = fit_neighbours(as_liked(X)._replace(strengths=strengths), ridge, left_out=True)
     W = dense(solved, X.shape[1])
     w = np.maximum(X.sum(axis=1), 1.0) ** -ridge.user_power
     scale = (w * X.sum(axis=1)).sum() / X.sum()
@@ -93,7 +98,7 @@ def test_left_out_links_are_those_of_regressions_without_the_user():
         weights = np.delete(w, user)
         A = others[:, N].T @ (weights[:, None] * others[:, N]) + ridge.penalty * scale * np.eye(len(N))
         without = np.linalg.solve(A, others[:, N].T @ (weights * others[:, item]))
-        assert link == pytest.approx(X[user, N] @ without, abs=2e-6)
+        assert link == pytest.approx(R[user, N] @ without, abs=2e-6)
 
 
 def test_long_lists_are_capped_for_the_regressions_only():
@@ -132,6 +137,8 @@ def test_links_of_pairs_are_sums_over_the_likes():
     likes, solved = as_liked(X), fit_neighbours(as_liked(X), RIDGE)
     users, items = (part.ravel().astype(np.int64) for part in np.indices(X.shape))
     scores = np.empty(users.size, np.float32)
-    pair_links(*solved.neighbours, likes.indptr, likes.items, users, items, scores)
+    pair_links(
+        *solved.neighbours, (likes.indptr, likes.items, np.ones(likes.items.size, np.float32)), users, items, scores
+    )
     assert_allclose(scores.reshape(X.shape), X @ dense(solved, 15), atol=1e-6)
     assert_allclose(solved.neighbours.links(np.flatnonzero(X[0]), np.arange(15)), (X @ dense(solved, 15))[0], atol=1e-6)

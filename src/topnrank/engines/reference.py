@@ -36,7 +36,8 @@ def visited(rows: Rows, user: int, problem: Problem, n_items: int, key: int) -> 
     nothing = np.zeros(sampled.size)
     residuals = np.concatenate([rows.residuals[order], nothing]) if rows.residuals.size else np.empty(0)
     items, gains = np.concatenate([rows.items[order], sampled]), np.concatenate([rows.gains[order], nothing])
-    return Visited(user, items, gains, residuals, aside.size, order.size, weights)
+    strengths = rows.strengths[order].astype(np.float64) if rows.strengths.size else np.ones(order.size)
+    return Visited(user, items, gains, residuals, aside.size, order.size, weights, strengths)
 
 
 def _sample(unobserved: Int64Array, problem: Problem, key: int) -> tuple[Int32Array, Float64Array]:
@@ -91,8 +92,10 @@ class ReferenceEngine:
         mine = rows.of(one.user)
         prepared = dict(zip(rows.items[mine].tolist(), rows.links[mine].tolist(), strict=True))
         own = [prepared[item] for item in one.items[one.first : one.own].tolist()]
-        liked = rows.items[mine][rows.gains[mine] > 0.0]
-        return np.concatenate([np.array(own), neighbours.links(liked, one.items[one.own :])])
+        liked = rows.gains[mine] > 0.0
+        strengths = rows.strengths[mine][liked] if rows.strengths.size else None
+        sampled = neighbours.links(rows.items[mine][liked], one.items[one.own :], strengths)
+        return np.concatenate([np.array(own), sampled])
 
     def _step_scale(self, batch: list[Visited], lists: list[ListGradient]) -> float:
         if self.problem.neighbours is None:

@@ -109,6 +109,7 @@ def lay_out(users, keys, rows, plan):
     items = np.empty(offsets[-1], np.int32)
     gains = np.zeros(offsets[-1], np.float64)
     residuals = np.zeros(offsets[-1] if rows.residuals.size else 0, np.float32)
+    strengths = np.ones(offsets[-1], np.float32)
     weights = np.ones(offsets[-1], np.float64)
     counts = np.ones(users.size, np.float64)
     for n in range(users.size):
@@ -127,10 +128,12 @@ def lay_out(users, keys, rows, plan):
             gains[target] = rows.gains[p]
             if residuals.size:
                 residuals[target] = rows.residuals[p]
+            if rows.strengths.size:
+                strengths[target] = rows.strengths[p]
         sampled = offsets[n + 1] - own[n]
         if plan.shared and sampled > 0:
             counts[n] = (own[n] - first[n]) / sampled
-    return Batch(users, offsets, first, own, items, gains, residuals, keys, weights, counts, plan.progress)
+    return Batch(users, offsets, first, own, items, gains, residuals, strengths, keys, weights, counts, plan.progress)
 
 
 @kernel

@@ -26,6 +26,8 @@ class Batch(NamedTuple):
     """(flat,) 0 for sampled rows"""
     residuals: Float32Array
     """(flat,) 0 for sampled rows; or empty"""
+    strengths: Float32Array
+    """(flat,) how much a row counts in the user's history: 1, or less for what is long past"""
     keys: UInt64Array
     """(b,) what the random draws of each list are named by"""
     weights: Float64Array

@@ -1,9 +1,9 @@
 """The history scorer over a batch (reference: scorers/history.py).
 
-    f_i = b_i + <s_u - c_u (y_i + e_ui x_i), q_i>,    s_u = c_u sum_j (y_j + e_uj x_j),    c_u = (m - 1)^-h
+    f_i = b_i + <s_u - c_u rho_ui (y_i + e_ui x_i), q_i>,    s_u = c_u sum_j rho_uj (y_j + e_uj x_j),    c_u = (m - 1)^-h
 
 The own part of an item needs only the numbers <y_i, q_i> and <x_i, q_i>, computed once per touched item, and in the
-backward pass the sums over visits of G c and G c e: leave-one-out costs next to nothing per rating.
+backward pass the sums over visits of G c rho and G c rho e: leave-one-out costs next to nothing per rating.
 """
 
 from typing import NamedTuple
@@ -59,8 +59,9 @@ def history_vectors(rows, state, exponent, vectors):
         s[:] = 0.0
         for p in range(lo, hi):
             y, x, e = state.Y[rows.items[p]], state.X[rows.items[p]], rows.residuals[p]
+            rho = c * rows.strengths[p] if rows.strengths.size else c
             for d in range(s.size):
-                s[d] += c * (y[d] + e * x[d])
+                s[d] += rho * (y[d] + e * x[d])
 
 
 @parallel_kernel
@@ -74,13 +75,13 @@ def history_scores(batch, state, exponent, own, scales, vectors, scores):
         s = vectors[n]
         s[:] = 0.0
         for p in range(lo, hi):
-            y, x, e = state.Y[batch.items[p]], state.X[batch.items[p]], batch.residuals[p]
+            y, x, e, rho = state.Y[batch.items[p]], state.X[batch.items[p]], batch.residuals[p], batch.strengths[p]
             for d in range(s.size):
-                s[d] += y[d] + e * x[d]
+                s[d] += rho * (y[d] + e * x[d])
         for p in range(batch.first[n], batch.offsets[n + 1]):
             item = batch.items[p]
             if p < hi:
-                mine = yq[item] + batch.residuals[p] * xq[item]
+                mine = batch.strengths[p] * (yq[item] + batch.residuals[p] * xq[item])
                 scores[p] = c_own * (dot(s, state.Q[item]) - mine) + state.b[item]
             else:
                 scores[p] = c_new * dot(s, state.Q[item]) + state.b[item]
@@ -103,9 +104,9 @@ def history_pull(batch, G, Q, scales, pull):
 def _visit_sums(batch, G, sums, entries, owners, work):
     """Sums of one item over its visits, without leave-one-out.
 
-    `work` gets sum c G_item s_u, sum pull_u, sum e pull_u; returned are the numbers sum G_item, and the sums of c G_item,
-    c G_item e, c G_user, c G_user e that take the item's own part out again; then in how many lists and in how many
-    histories the item was.
+    `work` gets sum c G_item s_u, sum rho pull_u, sum rho e pull_u; returned are the numbers sum G_item, and the sums of
+    c G_item rho, c G_item rho e, c G_user rho, c G_user rho e that take the item's own part out again; then in how many
+    lists and in how many histories the item was.
     """
     work[:] = 0.0
     bias, qc, qe, yc, xe = 0.0, 0.0, 0.0, 0.0, 0.0
@@ -120,24 +121,25 @@ def _visit_sums(batch, G, sums, entries, owners, work):
             bias += G[1, p]
             lists += batch.counts[n]
             continue
-        e = batch.residuals[p]
+        rho = batch.strengths[p]
+        e = rho * batch.residuals[p]
         histories += 1
         if p < batch.first[n]:
             for d in range(s.size):
-                work[1, d] += pull[d]
+                work[1, d] += rho * pull[d]
                 work[2, d] += e * pull[d]
             continue
         c = sums.c[n, 0]
         g = np.float32(G[1, p]) * c
         for d in range(s.size):
             work[0, d] += g * s[d]
-            work[1, d] += pull[d]
+            work[1, d] += rho * pull[d]
             work[2, d] += e * pull[d]
         lists += 1
         bias += G[1, p]
-        qc += g
+        qc += g * rho
         qe += g * e
-        yc += G[0, p] * c
+        yc += G[0, p] * c * rho
         xe += G[0, p] * c * e
     return bias, np.float32(qc), np.float32(qe), np.float32(yc), np.float32(xe), lists, histories
 

@@ -33,6 +33,8 @@ class Likes(NamedTuple):
     """(n,) where each pair of `users` stands in `items`"""
     weights: Float32Array
     """(n_users,) w > 0"""
+    strengths: Float32Array
+    """(n,) rho of `items` where a user's likes are summed"""
 
 
 class Gram(NamedTuple):
@@ -181,27 +183,32 @@ def _invert(A):
 def _left_out(item, A, w, likes, position, links):
     """What the regression without user u says of (u, item), for every user of the item, from the one with all users.
 
-    With x the user's likes among N(i) and h = w_u x' A^-1 x:  (x'W_i - h) / (1 - h), the identity of leave-one-out in
-    ridge regression for a target of 1. `position` is -1 but for the items of N(i).
+    With x the user's likes among N(i), rho their strengths, h = w_u x' A^-1 x and g = w_u rho' A^-1 x:
+    rho'W_i - g (1 - x'W_i) / (1 - h), the identity of leave-one-out in ridge regression for a target of 1. `position` is -1
+    but for the items of N(i).
     """
-    held = np.empty(w.size, np.int64)
+    held, rho = np.empty(w.size, np.int64), np.empty(w.size)
     for p in range(likes.item_indptr[item], likes.item_indptr[item + 1]):
         user = likes.users[p]
         n = 0
         for q in range(likes.indptr[user], likes.indptr[user + 1]):
             t = position[likes.items[q]]
             if t >= 0:
-                held[n] = t
+                held[n], rho[n] = t, likes.strengths[q]
                 n += 1
-        score, h = 0.0, 0.0
+        score, plain, h, g = 0.0, 0.0, 0.0, 0.0
         for a in range(n):
             row = A[held[a]]
-            score += w[held[a]]
+            score += rho[a] * w[held[a]]
+            plain += w[held[a]]
             h += row[held[a]]
+            g += rho[a] * row[held[a]]
             for b in range(a):
                 h += 2.0 * row[held[b]]
+                g += (rho[a] + rho[b]) * row[held[b]]
         h *= likes.weights[user]
-        links[likes.entries[p]] = (score - h) / (1.0 - h)
+        g *= likes.weights[user]
+        links[likes.entries[p]] = score - g * (1.0 - plain) / (1.0 - h)
 
 
 @parallel_kernel
@@ -253,33 +260,34 @@ def by_source(neighbours, weights, indptr, targets, values):
 
 
 @parallel_kernel
-def add_links(sources, indptr, items, scale, block):
-    """block[n, i] += scale * sum over the items j of list n of W_ji; lists as CSR."""
+def add_links(sources, indptr, items, strengths, block):
+    """block[n, i] += sum over the items j of list n of strength * W_ji; lists as CSR."""
     for n in prange(block.shape[0]):
         for p in range(indptr[n], indptr[n + 1]):
             j = items[p]
             for q in range(sources.indptr[j], sources.indptr[j + 1]):
-                block[n, sources.targets[q]] += scale * sources.values[q]
+                block[n, sources.targets[q]] += strengths[p] * sources.values[q]
 
 
 @parallel_kernel
-def pair_links(neighbours, weights, indptr, indices, users, items, scores):
-    """scores[p] = sum over the ascending items j of user users[p] of W_j,items[p]."""
+def pair_links(near_items, near_weights, likes, users, items, scores):
+    """scores[p] = sum over the items j of user users[p] of rho_j W_j,items[p]; likes = (indptr, ascending items, rho)."""
+    indptr, indices, strengths = likes
     for p in prange(users.size):
         lo, hi = indptr[users[p]], indptr[users[p] + 1]
-        near, w = neighbours[items[p]], weights[items[p]]
+        near, w = near_items[items[p]], near_weights[items[p]]
         total, q = np.float32(0.0), lo
         for t in range(near.size):
             while q < hi and indices[q] < near[t]:
                 q += 1
             if q < hi and indices[q] == near[t]:
-                total += w[t]
+                total += strengths[q] * w[t]
         scores[p] = total
 
 
 @summing_kernel
 def _marked_sum(near, w, marks):
-    """Sum of the weights whose item is marked."""
+    """Sum of the weights times the marks of their items."""
     total = np.float32(0.0)
     for t in range(near.size):
         total += w[t] * marks[near[t]]
@@ -301,7 +309,7 @@ def batch_links(batch, rows, neighbours, weights, marks, links):
                     links[place] = rows.links[p]
                     place += 1
                 if rows.gains[p] > 0.0:
-                    marks[chunk, rows.items[p]] = 1.0
+                    marks[chunk, rows.items[p]] = rows.strengths[p] if rows.strengths.size else 1.0
             for p in range(batch.own[n], batch.offsets[n + 1]):
                 item = batch.items[p]
                 links[p] = _marked_sum(neighbours[item], weights[item], marks[chunk])

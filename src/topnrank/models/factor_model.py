@@ -19,8 +19,8 @@ from topnrank.kernels.history import HistoryState, history_vectors
 from topnrank.kernels.serving import pair_scores
 from topnrank.models.base import Fitted, Model
 from topnrank.models.checks import check_batch, check_count, check_flag, check_interactions, check_number
-from topnrank.models.links import linked, neighbour_arrays
-from topnrank.models.new_users import fold_in, history_vector, liked_part
+from topnrank.models.links import STRENGTHS, linked, neighbour_arrays
+from topnrank.models.new_users import fold_in, history_strengths, history_vector, liked_part
 from topnrank.models.prepare import NOTHING, Fixed, Prepared, Selection, prepare
 from topnrank.models.run import Run, ValidationOptions
 from topnrank.models.search import Choice, Range, Space
@@ -288,7 +288,8 @@ class FactorModel(Model):
         vector = (history_vector if self.users == "history" else fold_in)(self.settled(), items, values)
         scores = (self.item_factors_ @ vector.astype(np.float32) + self.item_bias_).astype(np.float32)
         if (links := linked(self.fitted)) is not None:
-            links.add_history(scores, items[liked_part(self.settled(), items, values)])
+            liked = liked_part(self.settled(), items, values)
+            links.add_history(scores, items[liked], history_strengths(self.settled(), items.size)[liked])
         return scores
 
     def visits_per_user(self) -> int:
@@ -310,6 +311,8 @@ class FactorModel(Model):
             arrays["user_factors"] = np.empty((prepared.data.n_users, self.factors), np.float32)
             history_vectors(prepared.rows, state, scorer.exponent, arrays["user_factors"])
             arrays["item_offsets"] = prepared.residuals.offsets
+        if prepared.rows.strengths.size:
+            arrays[STRENGTHS] = prepared.rows.strengths
         if prepared.fixed.neighbours is not None:
             arrays |= neighbour_arrays(prepared.fixed.neighbours, prepared.rows.gains > 0)
         return arrays

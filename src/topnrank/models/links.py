@@ -4,14 +4,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from topnrank._typing import BoolArray, Float32Array, Int32Array, Int64Array, IntArray
+from topnrank._typing import BoolArray, Float32Array, FloatArray, Int32Array, Int64Array, IntArray
 from topnrank.kernels.neighbours import Sources, add_links, pair_links
 from topnrank.models.base import Fitted
 from topnrank.models.neighbours import seen_from_sources
 from topnrank.scorers import Neighbours
 from topnrank.scorers.neighbours import SCALE
 
-NEIGHBOURS, WEIGHTS, LIKED = "neighbours", "neighbour_weights", "seen_liked"
+NEIGHBOURS, WEIGHTS, LIKED, STRENGTHS = "neighbours", "neighbour_weights", "seen_liked", "seen_strengths"
 """Names of the arrays in a fitted model."""
 
 
@@ -24,24 +24,26 @@ class Links(NamedTuple):
     indptr: Int64Array
     """With `liked`: CSR of the items each user likes, ascending"""
     liked: Int32Array
+    strengths: Float32Array
+    """rho of `liked`"""
 
     def add_to(self, block: Float32Array, users: IntArray) -> None:
         """Adds the links of known users to their (len(users), n_items) scores."""
         sizes = self.indptr[1:][users] - self.indptr[:-1][users]
         indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         places = np.arange(indptr[-1]) + np.repeat(self.indptr[:-1][users] - indptr[:-1], sizes)
-        add_links(self.sources, indptr, self.liked[places], np.float32(self.scale), block)
+        add_links(self.sources, indptr, self.liked[places], np.float32(self.scale) * self.strengths[places], block)
 
     def of_pairs(self, users: Int64Array, items: Int64Array) -> Float32Array:
         """(len(users),) links of pairs."""
         scores = np.empty(users.size, np.float32)
-        pair_links(*self.neighbours, self.indptr, self.liked, users, items, scores)
+        pair_links(*self.neighbours, (self.indptr, self.liked, self.strengths), users, items, scores)
         return np.float32(self.scale) * scores
 
-    def add_history(self, scores: Float32Array, liked: IntArray) -> None:
-        """Adds the links of one user, known by the items liked, to (n_items,) scores."""
-        indptr = np.array([0, liked.size], np.int64)
-        add_links(self.sources, indptr, liked.astype(np.int32), np.float32(self.scale), scores[None, :])
+    def add_history(self, scores: Float32Array, liked: IntArray, strengths: FloatArray) -> None:
+        """Adds the links of one user, known by the items liked and their strengths, to (n_items,) scores."""
+        indptr, rho = np.array([0, liked.size], np.int64), (self.scale * strengths).astype(np.float32)
+        add_links(self.sources, indptr, liked.astype(np.int32), rho, scores[None, :])
 
 
 def neighbour_arrays(neighbours: Neighbours, liked: BoolArray) -> dict[str, Any]:
@@ -59,6 +61,8 @@ def linked(fitted: Fitted) -> Links | None:
         liked = fitted.arrays[LIKED] > 0
         indptr = np.concatenate([[0], np.cumsum(liked)])[fitted.indptr].astype(np.int64)
         scale = float(fitted.arrays[SCALE][0]) if SCALE in fitted.arrays else 1.0
-        fitted.ready["links"] = Links(scale, neighbours, seen_from_sources(neighbours), indptr, fitted.indices[liked])
+        rho = arrays[STRENGTHS][liked] if STRENGTHS in arrays else np.ones(int(liked.sum()), np.float32)
+        sources = seen_from_sources(neighbours)
+        fitted.ready["links"] = Links(scale, neighbours, sources, indptr, fitted.indices[liked], rho)
     links: Links = fitted.ready["links"]
     return links

@@ -18,6 +18,7 @@ from topnrank.kernels.neighbours import (
 )
 from topnrank.rng import stream
 from topnrank.scorers import Neighbours
+from topnrank.scorers.base import ALL_ALIKE
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,8 @@ class Liked(NamedTuple):
     indptr: Int64Array
     items: Int32Array
     n_items: int
+    strengths: Float32Array = ALL_ALIKE
+    """(n,) rho, what each like counts where a user's likes are summed; empty when all count 1"""
 
 
 class Solved(NamedTuple):
@@ -101,7 +104,12 @@ def _likes(liked: Liked, kept: BoolArray, power: float) -> Likes:
     users = np.repeat(np.arange(sizes.size, dtype=np.int32), sizes)[entries]
     item_indptr = np.concatenate([[0], np.cumsum(np.bincount(items, minlength=liked.n_items))]).astype(np.int64)
     weights = (np.maximum(sizes, 1) ** -power).astype(np.float32)
-    return Likes(indptr, items, item_indptr, users, entries, weights)
+    return Likes(indptr, items, item_indptr, users, entries, weights, strengths_of(liked)[kept])
+
+
+def strengths_of(liked: Liked) -> Float32Array:
+    """(n,) strengths, also where all count alike."""
+    return liked.strengths if liked.strengths.size else np.ones(liked.items.size, np.float32)
 
 
 def _empty_gram(likes: Likes, diagonal: Float32Array) -> Gram:
@@ -119,6 +127,7 @@ def _all_links(
     whole = np.empty(liked.items.size, np.float32)
     users = np.repeat(np.arange(liked.indptr.size - 1), np.diff(liked.indptr))[~kept]
     rest = np.empty(users.size, np.float32)
-    pair_links(*neighbours, likes.indptr, likes.items, users, liked.items[~kept].astype(np.int64), rest)
+    lists = (likes.indptr, likes.items, likes.strengths)
+    pair_links(*neighbours, lists, users, liked.items[~kept].astype(np.int64), rest)
     whole[kept], whole[~kept] = links, rest
     return whole

@@ -12,6 +12,7 @@ from topnrank.engines import Moment, make_engine
 from topnrank.errors import ParameterError
 from topnrank.models.links import linked
 from topnrank.models.prepare import NOTHING, Fixed, prepare, sampling_chances
+from topnrank.models.recency import strengths_by_age
 from topnrank.scorers import History, Parameters, RatingResiduals, Rows, Rule
 from topnrank.scorers.neighbours import SCALE
 from topnrank.training import make_optimizer, start_state
@@ -28,7 +29,13 @@ def history_vector(model: "FactorModel", items: IntArray, values: FloatArray | N
         residuals = facts.of(np.array([0, items.size]), items, values)
     scorer = model.scorer()
     assert isinstance(scorer, History)
-    return scorer.vector(model.fitted.arrays, items, residuals)
+    return scorer.vector(model.fitted.arrays, items, residuals, history_strengths(model, items.size))
+
+
+def history_strengths(model: "FactorModel", size: int) -> FloatArray:
+    """(size,) rho of a history given from the oldest item to the latest."""
+    half_life = model.selection().recency
+    return np.ones(size) if half_life is None else strengths_by_age(np.arange(size)[::-1], half_life)
 
 
 def liked_part(model: "FactorModel", items: IntArray, values: FloatArray | None) -> BoolArray:
@@ -82,8 +89,9 @@ def _held_fixed(model: "FactorModel", rows: Rows, blocks: Parameters) -> tuple[R
     if links is None:
         return rows, Fixed(None, chances)
     blocks[SCALE] = np.array([links.scale], np.float32)
-    own = links.neighbours.links(rows.items[rows.gains > 0], rows.items).astype(np.float32)
-    return rows._replace(links=own), Fixed(links.neighbours, chances)
+    liked = rows.gains > 0
+    own = links.neighbours.links(rows.items[liked], rows.items, rows.strengths[liked] if rows.strengths.size else None)
+    return rows._replace(links=own.astype(np.float32)), Fixed(links.neighbours, chances)
 
 
 def _one_user(model: "FactorModel", items: IntArray, values: FloatArray | None) -> tuple[Rows, IntArray]:
@@ -100,7 +108,7 @@ def _one_user(model: "FactorModel", items: IntArray, values: FloatArray | None) 
         policy = feedback_from_dict(known)  # the scale of the training rows, not of this history
     column: dict[str, Any] = {value: values}
     one = Interactions.from_arrays(np.zeros(items.size, np.int64), np.asarray(items, np.int64), **column)
-    prepared = prepare(one, policy, model.selection()._replace(ridge=None, popular=False), strict=False)
+    prepared = prepare(one, policy, model.selection()._replace(ridge=None, popular=False, recency=None), strict=False)
     chosen = prepared.data.items.ids.astype(np.int64)
     if not model.selection().negatives:
         return prepared.rows, chosen

@@ -12,7 +12,9 @@ from topnrank.data.interactions import Interactions
 from topnrank.data.policies import feedback_from
 from topnrank.errors import DataError
 from topnrank.models.neighbours import Liked, Ridge, fit_neighbours
+from topnrank.models.recency import strengths_by_time
 from topnrank.scorers import Neighbours, RatingResiduals, Rows
+from topnrank.scorers.base import ALL_ALIKE
 
 
 class Selection(NamedTuple):
@@ -30,6 +32,8 @@ class Selection(NamedTuple):
     """Whether items are sampled by the square root of their number of likes; else all alike"""
     ridge: Ridge | None = None
     """How neighbours are found, where the model has them"""
+    recency: float | None = None
+    """Half-life of a row in the history, in later items; None for ever"""
 
 
 class Fixed(NamedTuple):
@@ -86,6 +90,8 @@ def prepare(
         residuals = residuals or RatingResiduals.fit(weighted.indptr, weighted.indices, values, weighted.n_items)
         e = residuals.of(weighted.indptr, weighted.indices, values)
     rows = Rows(weighted.indptr, weighted.indices, weights, e)
+    if selection.recency is not None:
+        rows = rows._replace(strengths=strengths_by_time(weighted, selection.recency))
     if selection.relevant_only:
         rows = rows._replace(listed=weights != 0 if selection.disliked else weights > 0)
     rows, fixed = _hold_fixed(rows, weighted.n_items, selection) if earlier is None else (rows, earlier.fixed)
@@ -106,7 +112,8 @@ def _hold_fixed(rows: Rows, n_items: int, selection: Selection) -> tuple[Rows, F
     if selection.ridge is None:
         return rows, Fixed(None, chances)
     indptr = np.concatenate([[0], np.cumsum(liked)])[rows.indptr].astype(np.int64)
-    solved = fit_neighbours(Liked(indptr, rows.items[liked], n_items), selection.ridge, left_out=True)
+    strengths = rows.strengths[liked] if rows.strengths.size else ALL_ALIKE
+    solved = fit_neighbours(Liked(indptr, rows.items[liked], n_items, strengths), selection.ridge, left_out=True)
     links = np.zeros(rows.items.size, np.float32)
     links[liked] = solved.links
     return rows._replace(links=links), Fixed(solved.neighbours, chances)

@@ -123,6 +123,9 @@ class TopNRank(FactorModel):
     """T: nearest items whose regression weights stand beside the factors (`NeighbourRidge`); 0 for none."""
     neighbour_penalty: float = 200.0
     """lambda of the neighbours' regressions, in users."""
+    recency: float | None = None
+    """For the catalogue: after so many later items of the user an item counts half in the history; None: always fully.
+    Needs timestamps. For data where the next items are wanted."""
     dislikes: str = AUTO
     """For the catalogue, where rows with a weight below 0 go: "history" (they say what the user knows) or "list" (they are
     pushed down, too). Auto: ratings to the history, weights below 0 that you gave to the list."""
@@ -207,6 +210,8 @@ class TopNRank(FactorModel):
             check_number(self, "steepness", above_zero=True)
         if self.budget is not None:
             check_number(self, "budget", above_zero=True)
+        if self.recency is not None:
+            check_number(self, "recency", above_zero=True)
         if not isinstance(self.smoothing, Missing):
             make_step(self.smoothing, self.steepness)
         if self.anneal > 0.0 and not self.truncate:
@@ -222,9 +227,10 @@ class TopNRank(FactorModel):
     def _check_task(self) -> None:
         """What the two tasks can and cannot do."""
         if self.protocol == "rated":
-            if self.negatives or self.neighbours:
+            if self.negatives or self.neighbours or self.recency:
                 raise ParameterError(
-                    "TopNRank: negatives and neighbours are for the whole catalogue; set protocol='catalogue', or both to 0"
+                    "TopNRank: negatives, neighbours and recency are for the whole catalogue; "
+                    "set protocol='catalogue', or leave them out"
                 )
             return
         if self.metric != "dcg":
@@ -277,7 +283,7 @@ class TopNRank(FactorModel):
             return Selection(self.users)
         ridge = Ridge(int(self.neighbours), self.neighbour_penalty) if self.neighbours else None
         popular = self.sampling == "popularity"
-        return Selection(self.users, True, int(self.negatives), self.dislikes == "list", popular, ridge)
+        return Selection(self.users, True, int(self.negatives), self.dislikes == "list", popular, ridge, self.recency)
 
     def problem(self, rows: Rows, fixed: Fixed = NOTHING) -> Problem:
         """As for all models; for the catalogue the penalty does not grow with the number of sampled items."""

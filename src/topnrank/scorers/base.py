@@ -13,6 +13,8 @@ EVERY_ROW: BoolArray = np.empty(0, np.bool_)
 """Stands for "all rows are listed"."""
 NO_LINKS: Float32Array = np.empty(0, np.float32)
 """Stands for "there are no neighbours"."""
+ALL_ALIKE: Float32Array = np.empty(0, np.float32)
+"""Stands for "all rows of a history count alike"."""
 
 
 class Rows(NamedTuple):
@@ -30,6 +32,8 @@ class Rows(NamedTuple):
     """(n_rows,) whether the row enters the user's list or only the history; empty when all do"""
     links: Float32Array = NO_LINKS
     """(n_rows,) z, what the neighbours say of the row when its user is left out; empty without neighbours"""
+    strengths: Float32Array = ALL_ALIKE
+    """(n_rows,) rho, how much a row counts in the user's history; empty when all count 1"""
 
     def of(self, user: int) -> slice:
         """The rows of one user."""
@@ -52,6 +56,8 @@ class Visited(NamedTuple):
     """Where the user's own rows end; those before are the history"""
     weights: Float64Array
     """(n - own,) how many unobserved items each sampled row stands for"""
+    strengths: Float64Array
+    """(own,) rho of the history's rows"""
 
 
 class Rule(NamedTuple):

@@ -4,6 +4,7 @@
     f_i  = b_i + < s_u - c_u (y_i + e_ui x_i), q_i >           training rows: leave-one-out, c_u = (m - 1)^-h
     f_i  = b_i + < s_u, q_i >                                  any other item,               c_u = m^-h
 
+Rows may count less than others: with a strength rho_uj, (y_j + e_uj x_j) is rho_uj (y_j + e_uj x_j) throughout.
 Leave-one-out is essential: otherwise an item's score would hold its own rating. Backward, with g = sum_i c_u G_i q_i:
 
     dL/dq_i = G_i (s_u - c_u (y_i + e_ui x_i)),  dL/db_i = G_i,  dL/dy_j = g - c_u G_j q_j,  dL/dx_j = e_uj dL/dy_j
@@ -70,7 +71,7 @@ class History:
         q = parameters["item_factors"][visited.items]
         G = np.concatenate([np.zeros(visited.first), G_user])  # rows of the history only have no score
         pushed = (self._scales(visited) * G)[:, None] * q
-        pull = pushed.sum(axis=0) - pushed[: visited.own]
+        pull = visited.strengths[:, None] * (pushed.sum(axis=0) - pushed[: visited.own])
         return {
             "item_factors": G_item[:, None] * self._others(parameters, visited),
             "history_factors": pull,
@@ -78,9 +79,12 @@ class History:
             "item_bias": G_item,
         }
 
-    def vector(self, parameters: Parameters, items: IntArray, residuals: FloatArray) -> Float64Array:
+    def vector(
+        self, parameters: Parameters, items: IntArray, residuals: FloatArray, strengths: FloatArray
+    ) -> Float64Array:
         """s_u of a history, for items outside it."""
         parts = parameters["history_factors"][items] + residuals[:, None] * parameters["rating_factors"][items]
+        parts = strengths[:, None] * parts
         return np.asarray(self.scale(items.size) * parts.sum(axis=0, dtype=np.float64))
 
     def _scales(self, visited: Visited) -> Float64Array:
@@ -94,6 +98,7 @@ class History:
         parts = np.zeros((visited.items.size, self.factors))
         parts[: visited.own] = parameters["history_factors"][history]
         parts[: visited.own] += visited.residuals[: visited.own, None] * parameters["rating_factors"][history]
+        parts[: visited.own] *= visited.strengths[:, None]
         others = self._scales(visited)[:, None] * (parts.sum(axis=0) - parts)
         return np.asarray(others[visited.first :])
 

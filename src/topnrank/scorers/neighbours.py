@@ -1,9 +1,10 @@
 """Neighbours: a fixed, sparse item-to-item term beside a scorer, scaled by one learnt number.
 
-    f_i = (scorer's score) + beta z_ui,     z_ui = sum over the user's liked items j in N(i) of W_ji
+    f_i = (scorer's score) + beta z_ui,     z_ui = sum over the user's liked items j in N(i) of rho_uj W_ji
 
 W comes from regressions on the likes (`models/neighbours.py`) and stays as it is while the rest is trained. For a liked item
 of the user's own, z is that of the regression without this user, so that training sees what prediction will see.
+rho is 1, or less for likes long past (`models/recency.py`).
 
     dL/dbeta = sum_i G_i z_ui
 """
@@ -12,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from topnrank._typing import Float32Array, Float64Array, Int32Array, IntArray
+from topnrank._typing import Float32Array, Float64Array, FloatArray, Int32Array, IntArray
 
 SCALE = "neighbour_scale"
 """Name of the block that holds beta."""
@@ -26,7 +27,8 @@ class Neighbours(NamedTuple):
     weights: Float32Array
     """(n_items, T) W_ji for the j of the same place"""
 
-    def links(self, liked: IntArray, targets: IntArray) -> Float64Array:
-        """z of the items `targets` for a user who likes the items `liked`."""
-        held = np.isin(self.items[targets], liked)
-        return np.asarray((self.weights[targets] * held).sum(axis=1, dtype=np.float64))
+    def links(self, liked: IntArray, targets: IntArray, strengths: FloatArray | None = None) -> Float64Array:
+        """z of the items `targets` for a user who likes the items `liked`, each with its strength rho (else 1)."""
+        likes = np.zeros(len(self.items))
+        likes[liked] = 1.0 if strengths is None else strengths
+        return np.asarray((self.weights[targets] * likes[self.items[targets]]).sum(axis=1))
