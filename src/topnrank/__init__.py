@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOMES = {
+    "topnrank.comparison.event_weights": ("learn_event_weights",),
     "topnrank.comparison.tuning": ("tune",),
     "topnrank.comparison": ("Comparison", "Competitor", "ImplicitModel", "LightFMModel", "compare"),
     "topnrank.data": (
@@ -26,6 +27,7 @@ _HOMES = {
         "Grades",
         "Interactions",
         "ItemCount",
+        "Recency",
         "Relevance",
         "Threshold",
         "Unary",
@@ -51,6 +53,7 @@ _HOMES = {
     "topnrank.evaluation": ("Evaluation", "evaluate", "split_last", "split_per_user", "split_time"),
     "topnrank.models": (
         "BPR",
+        "EASE",
         "MFADG",
         "MODELS",
         "TFMAP",
@@ -62,6 +65,7 @@ _HOMES = {
         "ListPMF",
         "ListRank",
         "Model",
+        "NeighbourRidge",
         "Popularity",
         "Random",
         "TopNRank",
@@ -75,6 +79,7 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [  # spelt out, because type checkers do not read a computed one
     "BPR",
+    "EASE",
     "MFADG",
     "MODELS",
     "SGD",
@@ -105,6 +110,7 @@ __all__ = [  # spelt out, because type checkers do not read a computed one
     "ListRank",
     "Model",
     "ModelFileError",
+    "NeighbourRidge",
     "NotFittedError",
     "OutputError",
     "ParameterError",
@@ -112,6 +118,7 @@ __all__ = [  # spelt out, because type checkers do not read a computed one
     "Ramp",
     "Random",
     "ReLU",
+    "Recency",
     "Relevance",
     "Sigmoid",
     "Threshold",
@@ -126,6 +133,7 @@ __all__ = [  # spelt out, because type checkers do not read a computed one
     "demo_data",
     "demo_titles",
     "evaluate",
+    "learn_event_weights",
     "load",
     "load_dataset",
     "load_titles",
@@ -139,6 +147,7 @@ __all__ = [  # spelt out, because type checkers do not read a computed one
 
 if TYPE_CHECKING:
     from topnrank.comparison import Comparison, Competitor, ImplicitModel, LightFMModel, compare
+    from topnrank.comparison.event_weights import learn_event_weights
     from topnrank.comparison.tuning import tune
     from topnrank.data import (
         Centered,
@@ -147,6 +156,7 @@ if TYPE_CHECKING:
         Grades,
         Interactions,
         ItemCount,
+        Recency,
         Relevance,
         Threshold,
         Unary,
@@ -172,6 +182,7 @@ if TYPE_CHECKING:
     from topnrank.evaluation import Evaluation, evaluate, split_last, split_per_user, split_time
     from topnrank.models import (
         BPR,
+        EASE,
         MFADG,
         MODELS,
         TFMAP,
@@ -183,6 +194,7 @@ if TYPE_CHECKING:
         ListPMF,
         ListRank,
         Model,
+        NeighbourRidge,
         Popularity,
         Random,
         TopNRank,

@@ -70,6 +70,34 @@ def test_tune_prints_for_people(ratings: Path, tmp_path: Path, run: Run) -> None
     assert [text for text in expected if text not in shown.out] == []
 
 
+def test_ease_has_a_space_of_its_own(ratings: Path, run: Run) -> None:
+    told = run("tune", ratings, "--model", "ease", "--trials", "3", "--json").json
+    assert list(told["best"]) == ["regularization"]
+    assert all(10 <= one["settings"]["regularization"] <= 3000 for one in told["records"])
+
+
+def test_event_weights_are_learnt_then_used(tmp_path: Path, run: Run) -> None:
+    log, best, model_file = tmp_path / "events.csv", tmp_path / "best.json", tmp_path / "m.safetensors"
+    kinds = ("view", "cart", "buy")
+    rows = [
+        f"u{u},i{i},{kinds[(u * i + k) % 3]}\n" for u in range(15) for i in range(8) for k in range(1 + (u + i) % 2)
+    ]
+    log.write_text("user,item,type\n" + "".join(dict.fromkeys(rows)))
+    command = ("tune", log, "--model", "ease", "--set", "regularization=5", "--learn-weights", "buy", "--trials", "4")
+    told = run(*command, "--save-params", best, "--json").json
+    expected = tnr.learn_event_weights(tnr.EASE(regularization=5), tnr.read(log), target="buy", trials=4)
+    assert told["weights"] == expected.feedback.weights
+    assert told["ndcg@10"] == expected.value
+    assert [one["weights"] for one in told["records"]] == [one["weights"] for one in expected.trials]
+    assert run("train", log, "-o", model_file, "--params", best, "--quiet").code == 0
+    assert tnr.load(model_file).get_params()["feedback"] == expected.feedback
+    shown = run(*command, "--quiet")
+    assert "--model ease --feedback events:buy=1,cart=" in shown.out
+    run(*command, "--feedback", "unary").assert_refused("--feedback does not go with --learn-weights")
+    run(*command, "--study", tmp_path / "s.db").assert_refused("--study does not go with --learn-weights")
+    run(*command[:-3], "sell").assert_refused("target must be one of 'buy', 'cart', 'view', got 'sell'")
+
+
 def test_a_file_of_another_model_is_refused(ratings: Path, tmp_path: Path, run: Run) -> None:
     best = tmp_path / "best.json"
     best.write_text('{"model": "biased-mf", "parameters": {"factors": 3, "epochs": 1}}')

@@ -24,6 +24,18 @@ def test_feedback() -> None:
     assert parse_feedback("conversion=cart") == tnr.ConversionRate("cart")
     assert parse_feedback("events:buy=1, view=.1") == tnr.EventWeights({"buy": 1.0, "view": 0.1})
     assert parse_feedback("centered") == "centered"
+    assert parse_feedback("recency=7:unary") == tnr.Recency(tnr.Unary(), 7.0)
+    weights = tnr.EventWeights({"buy": 1.0, "view": 0.1})
+    assert parse_feedback("recency=30:events:buy=1,view=.1") == tnr.Recency(weights, 30.0)
+    for text, words in {
+        "recency": "needs days and what fades",
+        "recency=30": "needs days and what fades",
+        "recency=soon:unary": "must be a number, got 'soon'",
+        "recency=3:nothing": "feedback must be one of",
+        "unary=3": "take a setting",
+    }.items():
+        with pytest.raises(ParameterError, match=words):
+            parse_feedback(text)
 
 
 def test_history() -> None:

@@ -9,6 +9,7 @@ from rivals import Counted, Fails, ItemMeans
 
 import topnrank
 from topnrank import (
+    EASE,
     BiasedMF,
     DataError,
     Interactions,
@@ -24,6 +25,7 @@ from topnrank import (
     synthetic,
 )
 from topnrank.comparison import Comparison, compare
+from topnrank.comparison.summary import Summary
 
 DATA = synthetic(50, 40, 1200, seed=2)
 UNTIMED = Interactions.from_frame(DATA.to_arrow().drop_columns("timestamp"))
@@ -105,6 +107,24 @@ def test_other_splits(split, test_part, parts):
             assert made.repeat_means(name, "rated", "ndcg@3")[repeat] == expected["ndcg@3"]
     assert made.spread("random", "rated", "ndcg@3") > 0
     assert made.settings["seeds_vary"].startswith("the models")
+
+
+@pytest.mark.parametrize(("split", "test_part"), [("per-user", 0.5), ("last", 3), ("time", 0.3)])
+def test_the_catalogue_beyond_accuracy_on_every_split(split, test_part):
+    metrics = ("novelty@3", "ndcg@3", "popularity@3")
+    options = {"split": split, "test": test_part, "metrics": metrics, "relevant": 3.0}
+    made = compare([EASE(regularization=20.0)], DATA, repeats=1, protocol="catalogue", **options)
+    parts = {"per-user": split_per_user, "last": split_last, "time": split_time}[split](DATA, test=test_part)
+    expected = evaluate(
+        EASE(regularization=20.0).fit(parts[0]), parts[1], protocol="catalogue", metrics=metrics, relevant=3.0
+    )
+    assert {name: made.mean("ease", "catalogue", name) for name in metrics} == expected.values
+    summary = Summary.of(made)
+    assert summary.headline == "ndcg@3"
+    best = {name for row in summary.rows["catalogue"] for name, score in row.scores.items() if score.best}
+    assert best == {"ndcg@3"}
+    alone = compare([Popularity()], DATA, repeats=1, protocol="catalogue", metrics="novelty@3")
+    assert "says nothing of who is best" in Summary.of(alone).verdict("catalogue")
 
 
 def test_controls_are_always_rows_unless_refused():

@@ -99,6 +99,16 @@ def test_combining_equals_plain_python(events, timed):
     assert (combined.types, combined.type_names) == (None, ())
 
 
+def test_a_view_a_cart_and_a_purchase_of_one_item_are_one_weight():
+    log = Interactions.from_arrays(
+        [1, 1, 1, 1], ["a", "a", "a", "b"], types=["buy", "view", "cart", "view"], timestamps=[2, 3, 1, 9]
+    )
+    for rule, weight, clock in (("max", 1.0, 2), ("sum", 1.75, 3), ("last", 0.25, 3)):
+        combined = EventWeights(WEIGHTS, rule)(log)
+        assert combined.weights.tolist() == [weight, 0.25]
+        assert combined.timestamps.tolist() == [clock, 9]
+
+
 def test_data_without_rows_stay_without_rows():
     nothing = EVENTS.take(np.zeros(len(EVENTS), dtype=bool))
     for rule in ("max", "sum"):

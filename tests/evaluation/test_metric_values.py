@@ -14,11 +14,11 @@ from sklearn.metrics import average_precision_score, ndcg_score, roc_auc_score
 
 from topnrank.data.interactions import Interactions
 from topnrank.errors import ParameterError
-from topnrank.evaluation import METRICS, evaluate, protocols
-from topnrank.evaluation.metrics import parse_metrics
+from topnrank.evaluation import evaluate, protocols
+from topnrank.evaluation.metrics import ACCURACY, parse_metrics
 from topnrank.kernels.serving import top_items
 
-CUT_KINDS = [kind for kind in METRICS if kind not in ("auc", "coverage")]
+CUT_KINDS = [kind for kind in ACCURACY if kind != "auc"]
 
 
 def one_list(scores, ratings, metrics, **options):

@@ -2,6 +2,7 @@
 
 from topnrank import (
     BPR,
+    EASE,
     MFADG,
     MODELS,
     TFMAP,
@@ -143,6 +144,11 @@ class TestWARP(ModelTests):
 class TestWARPAgainstUnobservedItems(ModelTests):
     model = WARP(factors=8, negatives=20, learning_rate=0.02, epochs=20)
     better_than = 0.79
+
+
+class TestEASE(ModelTests):
+    model = EASE(regularization=30.0)
+    better_than = 0.82
 
 
 class TestBiasedMF(ModelTests):

@@ -196,6 +196,7 @@ def compare(
       topnrank compare ratings.csv --models top-n-rank,climf --set climf.epochs=5 --folder run1 --jobs 2
       topnrank compare ratings.csv --models relu=top-n-rank,laplace=top-n-rank --set relu.smoothing=relu
       topnrank compare ratings.csv --models top-n-rank,bpr --protocol both --metric ndcg@10,recall@20 --report page.html
+      topnrank compare ratings.csv --models ease,bpr --protocol catalogue --split last --metric ndcg@10,novelty@10
     """
     from topnrank.cli.compare_tables import as_json, show
     from topnrank.comparison import compare as run_comparison

@@ -57,17 +57,20 @@ def _means(comparison: "Comparison") -> "Table":
     """One row for each model and protocol: mean over repeats, below it the standard deviation."""
     from rich.text import Text
 
+    from topnrank.comparison.wording import is_better_higher
+
     last = comparison.metrics[-1]
     extra = (f"95 % {last}", "fit s")
     table = _table(comparison, f"Mean over {comparison.repeats} repeats, ± standard deviation over repeats", extra)
     for protocol in comparison.protocols:
         _section(table, comparison, protocol)
-        best = {m: max(_mean(comparison, n, protocol, m) for n in comparison.models) for m in comparison.metrics}
+        ranked = [metric for metric in comparison.metrics if is_better_higher(metric)]
+        best = {m: max(_mean(comparison, n, protocol, m) for n in comparison.models) for m in ranked}
         for name in comparison.models:
             cells = []
             for metric in comparison.metrics:
                 value = _mean(comparison, name, protocol, metric)
-                text = Text(_number(value), "bold" if value == best[metric] else "")
+                text = Text(_number(value), "bold" if value == best.get(metric) else "")
                 spread = comparison.spread(name, protocol, metric)
                 cells.append(text.append("" if math.isnan(spread) else f"\n±{_number(spread)}", "dim not bold"))
             failed = comparison.error(name) is not None and math.isinf(_mean(comparison, name, protocol, last))

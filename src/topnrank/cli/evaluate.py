@@ -32,7 +32,8 @@ class Measuring:
     metrics: Annotated[
         str,
         typer.Option(
-            help="Separated by commas: ndcg, ndcg_graded, map, mrr, err, precision, recall, hit, auc, coverage; '@k' cuts."
+            help="Separated by commas: ndcg, ndcg_graded, map, mrr, err, precision, recall, hit, auc, coverage, novelty, "
+            "popularity; '@k' cuts."
         ),
     ] = "ndcg@1,ndcg@3,ndcg@5,ndcg@10,ndcg@20"
     relevant: Annotated[
@@ -70,6 +71,7 @@ def evaluate(
       topnrank evaluate movies.safetensors movies.test.parquet
       topnrank evaluate movies.safetensors test.csv --metrics ndcg@10,map@10,mrr --relevant 3.5
       topnrank evaluate shop.safetensors test.csv --protocol catalogue --metrics recall@20 --relevant all
+      topnrank evaluate shop.safetensors test.csv --protocol catalogue --metrics ndcg@10,coverage@10,novelty@10
     """
     import topnrank as tnr
 

@@ -57,7 +57,8 @@ class Choice:
         str | None,
         typer.Option(
             help="How a row becomes a weight: centered (rating minus the user's mean), threshold=4 (+1 from there, -1 "
-            "below), weights (the weight column), events:buy=1,view=.1, conversion=buy, item-count or unary.",
+            "below), weights (the weight column), events:buy=1,view=.1, conversion=buy, item-count or unary; recency=30: "
+            "before one of them halves its weights every 30 days.",
             show_default="centered with ratings, else weights",
         ),
     ] = None

@@ -9,10 +9,10 @@ from topnrank.cli.files import require_writable
 from topnrank.cli.options import Printing, Reading, share, with_options
 from topnrank.cli.output import Output, facts_table, list_table, shown
 from topnrank.cli.values import parse_feedback, parse_settings
-from topnrank.errors import one_of
+from topnrank.errors import ParameterError, one_of
 
 if TYPE_CHECKING:
-    from topnrank import Interactions
+    from topnrank import Interactions, Model
     from topnrank.comparison.tuning import Tuned
 
 SHOWN = 5
@@ -49,6 +49,14 @@ class Searching:
     feedback: Annotated[
         str | None,
         typer.Option(help="How a row becomes a weight, as for 'topnrank train'.", show_default="by the data"),
+    ] = None
+    learn_weights: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TYPE",
+            help="For events: search what the other feedback types are worth beside this one, instead of hyper-parameters.",
+            show_default="none",
+        ),
     ] = None
     seed: Annotated[int, typer.Option(help="Random numbers of --holdout, validation rows and search.")] = 0
     threads: Annotated[int, typer.Option(help="Threads; 0 for all cores. The result does not depend on it.")] = 0
@@ -114,6 +122,7 @@ def tune(
 
     \b
       topnrank tune ratings.csv --model list-pmf --set users=factors --set factors=10 --metric map@10
+      topnrank tune events.csv --model ease --learn-weights buy --trials 30 --save-params best.json
     """
     import topnrank as tnr
     from topnrank.comparison.tuning import tune as search
@@ -124,12 +133,14 @@ def tune(
     if save_params is not None:
         require_writable(save_params)
     rows = material.rows(reading, searching.seed, output)
+    if searching.learn_weights is not None:
+        return learn(kind, rows, searching, save_params, output)
     if searching.study is not None:
         output.note(f"after an interruption the same command goes on from {searching.study}")
     found = search(kind, rows, progress=not output.quiet, **options)
     if save_params is not None:
         found.save_params(save_params)
-    _report(found, rows, save_params, output)
+    return _report(found, rows, save_params, output)
 
 
 def _report(found: "Tuned", rows: "Interactions", path: str | None, output: Output) -> None:
@@ -152,6 +163,34 @@ def _report(found: "Tuned", rows: "Interactions", path: str | None, output: Outp
         output.show(f"\nuse them: topnrank train DATA -o MODEL --params {path}")
     trials = [{**trial, "settings": {k: encode(v) for k, v in trial["settings"].items()}} for trial in found.trials]
     output.result({**facts, "best": best, "records": trials, "file": path})
+
+
+def learn(kind: "type[Model]", rows: "Interactions", searching: Searching, path: str | None, output: Output) -> None:
+    """Searches event weights instead of hyper-parameters, and reports them."""
+    from topnrank.comparison.event_weights import learn_event_weights
+    from topnrank.models.parameter_files import write_params
+
+    if searching.feedback is not None or searching.study is not None:
+        other = "--feedback" if searching.feedback is not None else "--study"
+        raise ParameterError(f"{other} does not go with --learn-weights; leave one out")
+    model = kind().set_params(**searching.options(tuple(kind().get_params()))["fixed"])
+    names = {"trials": searching.trials, "metric": searching.metric, "seed": searching.seed}
+    found = learn_event_weights(
+        model,
+        rows,
+        target=str(searching.learn_weights),
+        progress=not output.quiet,
+        **names,  # type: ignore[arg-type]
+    )
+    if path is not None:
+        facts = {"metric": found.metric, "validation_value": found.value, "trials": len(found.trials)}
+        write_params(path, model.set_params(feedback=found.feedback), **facts)
+    facts = {"model": model.name, found.metric: found.value, "trials": len(found.trials), "rows": len(rows)}
+    weights = {name: round(weight, 4) for name, weight in found.feedback.weights.items()}
+    output.show(facts_table({**facts, **weights}, title="Best weights on validation data"), "")
+    text = ",".join(f"{name}={weight:g}" for name, weight in weights.items())
+    output.show(f"use them: topnrank train DATA -o MODEL --model {model.name} --feedback events:{text}")
+    output.result({**facts, "weights": dict(found.feedback.weights), "records": found.trials, "file": path})
 
 
 def _row(trial: dict[str, Any], metric: str) -> list[str]:

@@ -36,7 +36,10 @@ def _value(text: str) -> Any:
 
 
 def parse_feedback(text: str) -> "Feedback | str":
-    """`threshold=4`, `conversion=buy`, `events:buy=1,view=.1`, or the name of a policy without settings."""
+    """`threshold=4`, `conversion=buy`, `events:buy=1,view=.1`, or the name of a policy without settings.
+
+    `recency=30:` before any of them lets it fade with a half-life of 30 days.
+    """
     import topnrank as tnr
 
     name, _, setting = re.sub("[:=]", ":", text, count=1).partition(":")
@@ -47,11 +50,27 @@ def parse_feedback(text: str) -> "Feedback | str":
         return tnr.Threshold(number("the rating of --feedback threshold", setting))
     if name == "conversion" and setting:
         return tnr.ConversionRate(setting)
+    if name == "recency":
+        return _recency(setting)
     if setting:
         raise ParameterError(
-            f"--feedback {text!r}: only threshold=RATING, conversion=TYPE and events:TYPE=WEIGHT,... take a setting"
+            f"--feedback {text!r}: only threshold=RATING, conversion=TYPE, events:TYPE=WEIGHT,... and "
+            "recency=DAYS:FEEDBACK take a setting"
         )
     return name
+
+
+def _recency(setting: str) -> "Feedback":
+    """`30:events:buy=1,view=.1` as a policy that fades."""
+    import topnrank as tnr
+    from topnrank.data.policies import feedback_named
+
+    days, _, base = setting.partition(":")
+    if not base:
+        raise ParameterError(f"--feedback recency needs days and what fades, such as recency=30:unary, got {setting!r}")
+    policy = parse_feedback(base)
+    half_life = number("the days of --feedback recency", days)
+    return tnr.Recency(feedback_named(policy) if isinstance(policy, str) else policy, half_life)
 
 
 def parse_history(text: str) -> list[tuple[str, float] | str]:

@@ -13,6 +13,7 @@ from topnrank.comparison.resampling import bootstrap_intervals
 from topnrank.comparison.result import Comparison
 from topnrank.comparison.statistics import PairedTest, paired_tests, per_user
 from topnrank.comparison.wording import (
+    is_better_higher,
     listing,
     metric_label,
     number,
@@ -56,7 +57,7 @@ class Score:
     users: int
     """Users for whom the metric is defined."""
     best: bool
-    """Whether no model has a higher mean, in the digits shown."""
+    """Whether no model has a higher mean, in the digits shown; never for metrics of which more is not better."""
 
 
 @final
@@ -95,9 +96,9 @@ class Summary:
 
     @cached_property
     def headline(self) -> str:
-        """The one metric of the verdict: NDCG@10, else the first one."""
+        """The one metric of the verdict: NDCG@10, else the first one of which more is better, else the first."""
         metrics = self.comparison.metrics
-        return HEADLINE if HEADLINE in metrics else metrics[0]
+        return HEADLINE if HEADLINE in metrics else next(filter(is_better_higher, metrics), metrics[0])
 
     @cached_property
     def shown(self) -> tuple[str, ...]:
@@ -123,8 +124,8 @@ class Summary:
         for (model, metric), values, interval in zip(pairs, columns, intervals, strict=True):
             mean, users = means[model, metric], int((~np.isnan(values)).sum())
             best = all(not round(means[other, metric], 4) > round(mean, 4) for other in measured)
-            spread = shape.spread(model, protocol, metric)
-            scores[model][metric] = Score(mean, spread, interval, users, best and math.isfinite(mean))
+            best = best and math.isfinite(mean) and is_better_higher(metric)
+            scores[model][metric] = Score(mean, shape.spread(model, protocol, metric), interval, users, best)
         return [Row(model, scores[model], self.fit_seconds(model), self.failure(model)) for model in shape.models]
 
     @cached_property
@@ -188,6 +189,8 @@ class Summary:
         if not rows:
             return f"On {protocol_label(protocol)} no model gave a number."
         best = max(rows, key=lambda row: row.scores[self.headline].mean)
+        if not is_better_higher(self.headline):
+            return f"On {protocol_label(protocol)} {metric_label(self.headline)} alone says nothing of who is best."
         tests = [test for test in self.tests(protocol, best.model) if test.metric == self.headline]
         start = f"On {protocol_label(protocol)}, {best.model} is best at {metric_label(self.headline)}"
         claims = [f"{start} ({number(best.scores[self.headline].mean)})", *_claims(tests)]

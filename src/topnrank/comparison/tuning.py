@@ -191,8 +191,6 @@ def _check_space(base: Model, space: Space) -> None:
 
 def _own_space(model: type[Model] | Model, base: Model) -> Space:
     """The model's declared space, without what was set apart from the defaults."""
-    if not isinstance(base, FactorModel):
-        return {}
     space = base.search_space()
     if isinstance(model, type):
         return space

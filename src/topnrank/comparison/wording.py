@@ -16,7 +16,11 @@ _KINDS = {
     "recall": "Recall",
     "hit": "Hit rate",
     "auc": "AUC",
+    "novelty": "Novelty",
+    "popularity": "Popularity",
 }
+_NEUTRAL = ("novelty", "popularity")
+"""Metrics of which more is not better."""
 _PROTOCOLS = {
     "rated": "rated items",
     "catalogue": "the whole catalogue",
@@ -29,6 +33,11 @@ def metric_label(metric: str) -> str:
     """A metric as papers write it: "NDCG@10" for "ndcg@10"."""
     kind, at, cut = metric.partition("@")
     return f"{_KINDS.get(kind, kind)}{at}{cut}"
+
+
+def is_better_higher(metric: str) -> bool:
+    """Whether the model with the highest value of a metric is the best one; novelty and popularity only describe."""
+    return metric.partition("@")[0] not in _NEUTRAL
 
 
 def protocol_label(protocol: str) -> str:

@@ -16,6 +16,7 @@ from topnrank.data.grades import Grades, Relevance
 from topnrank.data.ids import IdMap
 from topnrank.data.interactions import Interactions
 from topnrank.data.readers import read
+from topnrank.data.recency import Recency
 from topnrank.data.synthetic import Planted, Recipe, plant, synthetic
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "Interactions",
     "ItemCount",
     "Planted",
+    "Recency",
     "Recipe",
     "Relevance",
     "Threshold",

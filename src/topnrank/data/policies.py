@@ -1,7 +1,7 @@
 """Feedback policies by name: what models, files and the command line ask for."""
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from topnrank.data.feedback import (
@@ -14,8 +14,9 @@ from topnrank.data.feedback import (
     Unary,
     WeightColumn,
 )
-from topnrank.data.grades import Grades, Relevance
+from topnrank.data.grades import Graded, Grades, Relevance
 from topnrank.data.interactions import Interactions
+from topnrank.data.recency import Recency
 from topnrank.errors import DataError, ParameterError, one_of
 
 _KINDS: Mapping[str, type[Any]] = {
@@ -30,6 +31,7 @@ _KINDS: Mapping[str, type[Any]] = {
         ItemCount,
         ConversionRate,
         EventWeights,
+        Recency,
     )
 }
 
@@ -40,9 +42,28 @@ def feedback_from(value: str | Feedback | None, data: Interactions) -> Feedback:
         return _natural(data)
     if isinstance(value, Feedback):
         return value
-    names = tuple(name for name in _KINDS if name != "events")  # events have no default weights
-    policy: Feedback = _KINDS[one_of("feedback", value, names)]()
+    return feedback_named(value)
+
+
+def feedback_named(name: str) -> Feedback:
+    """The policy of that name with its defaults; events have no default weights, recency nothing that it fades."""
+    names = tuple(known for known in _KINDS if known not in ("events", "recency"))
+    policy: Feedback = _KINDS[one_of("feedback", name, names)]()
     return policy
+
+
+def fitted_feedback(policy: Feedback, data: Interactions) -> Feedback:
+    """`policy` with all that it takes from the rows it weighs taken from `data`, to weigh other rows by the same."""
+    if isinstance(policy, ConversionRate):
+        return policy.event_weights(data)
+    if isinstance(policy, ItemCount | Recency):
+        policy = replace(policy, base=fitted_feedback(policy.base, data))
+    return policy.fitted_to(data) if isinstance(policy, Graded | Recency) else policy
+
+
+def remembered(policy: Feedback) -> dict[str, Any] | None:
+    """What a file keeps of a fitted policy; None for one of the user's own."""
+    return policy.to_dict() if type(policy) in _KINDS.values() else None
 
 
 def feedback_from_dict(described: Mapping[str, Any]) -> Feedback:

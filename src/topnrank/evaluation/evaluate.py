@@ -6,11 +6,11 @@ from typing import Literal
 
 import numpy as np
 
-from topnrank._typing import Float64Array
+from topnrank._typing import BoolArray, Float64Array
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError, ParameterError, one_of
 from topnrank.evaluation.labels import RELEVANT, Matched, Ranker, match
-from topnrank.evaluation.metrics import GRADED, NOTES, Metric, parse_metrics
+from topnrank.evaluation.metrics import BEYOND, GRADED, NOTES, Metric, parse_metrics
 from topnrank.evaluation.protocols import PROTOCOLS, Ranking, rank_catalogue, rank_rated
 from topnrank.evaluation.result import Evaluation
 from topnrank.kernels._jit import threads
@@ -46,7 +46,9 @@ def evaluate(
         "rated" ranks the user's own test items (the paper's protocol); "catalogue" all items of the model, never a
         sample of them.
     metrics
-        Names such as "ndcg@10", "map", "auc", "coverage@10"; without "@k" the whole list counts.
+        Names such as "ndcg@10", "map", "auc"; without "@k" the whole list counts. Beyond accuracy "coverage@10" (share of
+        the items in anybody's top 10), "novelty@10" (self-information of the items there) and "popularity@10" (how much
+        more popular they are than the user's training items).
     relevant
         Lowest rating of a relevant row. With None, or where there are no ratings: weight > 0 if the data have
         weights, else every row.
@@ -90,8 +92,8 @@ def _summary(
             f"none of the {len(counted)} users that the model knows has a relevant test item left ({matched.rule}); "
             "lower relevant or hold out more rows"
         )
-    by_user = {metric.name: ranking.measured.value(metric) for metric in metrics if metric.kind != "coverage"}
-    by_item = {metric.name: ranking.coverage.value(metric.cut) for metric in metrics if metric.kind == "coverage"}
+    by_user = {metric.name: _values(ranking, metric, counted) for metric in metrics if metric.kind != "coverage"}
+    by_item = {metric.name: ranking.top.coverage(metric.cut) for metric in metrics if metric.kind == "coverage"}
     undefined = {name: int(np.isnan(values[counted]).sum()) for name, values in by_user.items()}
     return Evaluation(
         values={
@@ -109,6 +111,13 @@ def _summary(
         n_seen=ranking.n_seen,
         undefined={name: count for name, count in undefined.items() if count},
     )
+
+
+def _values(ranking: Ranking, metric: Metric, counted: BoolArray) -> Float64Array:
+    """(n_users,) values of one metric, NaN for users without a relevant item."""
+    if metric.kind in BEYOND:
+        return np.where(counted, ranking.top.value(metric), np.nan)
+    return ranking.measured.value(metric)
 
 
 def _mean(values: Float64Array) -> float:

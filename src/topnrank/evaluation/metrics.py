@@ -10,8 +10,14 @@ from topnrank._typing import Float64Array, Int64Array
 from topnrank.errors import ParameterError, one_of
 from topnrank.kernels import metrics as kernels
 
-METRICS = ("ndcg", "ndcg_graded", "map", "mrr", "err", "precision", "recall", "hit", "auc", "coverage")
-"""Names of the metrics; all but `auc` take a cut-off ("ndcg@10"), and all but `coverage` work without one."""
+ACCURACY = ("ndcg", "ndcg_graded", "map", "mrr", "err", "precision", "recall", "hit", "auc")
+"""The metrics of which more is better: how high the relevant items stand."""
+
+BEYOND = ("coverage", "novelty", "popularity")
+"""The metrics of which items are in the users' top k, relevant or not."""
+
+METRICS = (*ACCURACY, *BEYOND)
+"""Names of the metrics; all but `auc` take a cut-off ("ndcg@10"), and those of `BEYOND` do not work without one."""
 
 GRADED = ("ndcg_graded", "err")
 """The metrics that use the height of a rating, not only whether it is relevant."""
@@ -23,6 +29,10 @@ NOTES = {
     "precision": "precision@k is divided by k, also for shorter lists",
     "auc": "auc counts a tie as one half",
     "coverage": "coverage breaks ties by item and counts the items in any known user's top k",
+    "novelty": "novelty@k is the mean of -log2(training users with the item / training users) over the top k, ties by item, "
+    "an item without training users counting as if it had one",
+    "popularity": "popularity@k is the mean number of training users over the top k, ties by item, divided by that over the "
+    "user's training items: above 1 the lists are more popular than what the user chose (popularity lift + 1)",
 }
 """What must be said beside a number of each metric, where its name does not say it all."""
 
@@ -114,13 +124,13 @@ def _parse(name: object) -> Metric:
         raise ParameterError(f"the cut-off of a metric must be a whole number of at least 1, got {name!r}")
     if at and kind == "auc":
         raise ParameterError(f"auc is a metric of the whole list and takes no cut-off, got {name!r}; ask for 'auc'")
-    if not at and kind == "coverage":
-        raise ParameterError("coverage needs a cut-off, such as 'coverage@10', got 'coverage'")
+    if not at and kind in BEYOND:
+        raise ParameterError(f"{kind} needs a cut-off, such as '{kind}@10', got '{kind}'")
     return Metric(str(name), kind, int(cut) if at else kernels.WHOLE)
 
 
 def cuts_of(metrics: Sequence[Metric]) -> Int64Array:
-    """The distinct cut-offs at which lists are measured, ascending; (1,) when only `auc` or `coverage` are wanted."""
+    """The distinct cut-offs at which lists are measured, ascending; (1,) when only `auc` or `BEYOND` are wanted."""
     cuts = {metric.cut for metric in metrics if metric.kind in _RATIOS}
     return np.array(sorted(cuts or {1}), dtype=np.int64)
 

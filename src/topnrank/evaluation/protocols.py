@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from topnrank._typing import BoolArray, Float32Array, Float64Array, Int64Array, IntArray
+from topnrank._typing import Float32Array, Float64Array, Int64Array
 from topnrank.errors import DataError, DivergenceError
 from topnrank.evaluation.labels import Labels, Ranker
 from topnrank.evaluation.metrics import Measured, Metric, cuts_of, depth_of
+from topnrank.evaluation.top_lists import TopLists
 from topnrank.kernels import metrics as kernels
-from topnrank.kernels.serving import top_items
 
 PROTOCOLS = ("rated", "catalogue")
 
@@ -22,41 +22,11 @@ _PAIRS = 2**17
 
 
 @dataclass(frozen=True)
-class Coverage:
-    """Which items stood in some user's top k, for every k that is wanted."""
-
-    n_items: int
-    shown: dict[int, BoolArray]
-    """(n_items,) for each k."""
-
-    @classmethod
-    def of(cls, metrics: Sequence[Metric], n_items: int) -> "Coverage":
-        """Empty, for the coverage metrics among `metrics`."""
-        return cls(
-            n_items, {metric.cut: np.zeros(n_items, dtype=np.bool_) for metric in metrics if metric.kind == "coverage"}
-        )
-
-    @property
-    def depth(self) -> int:
-        """Number of top places that matter."""
-        return min(max(self.shown, default=0), self.n_items)
-
-    def add(self, items: IntArray, places: IntArray) -> None:
-        """Count `items`, -1 for none, that stand on these 0-based places."""
-        for cut, shown in self.shown.items():
-            shown[items[(places < cut) & (items >= 0)]] = True
-
-    def value(self, cut: int) -> float:
-        """Share of the catalogue in some user's top `cut`."""
-        return float(self.shown[cut].mean())
-
-
-@dataclass(frozen=True)
 class Ranking:
     """The measured lists of all users."""
 
     measured: Measured
-    coverage: Coverage
+    top: TopLists
     n_seen: int = 0
     """Test rows left out because the user has the item in training."""
 
@@ -76,9 +46,9 @@ def rank_rated(model: Ranker, labels: Labels, metrics: Sequence[Metric]) -> Rank
     ranked, groups = labels.rows(order), _tie_groups(scores[order], labels.owner)
     above = np.repeat(groups.starts - labels.indptr[groups.owner], groups.sizes)
     places = (above, np.repeat(groups.sizes, groups.sizes), np.diff(labels.indptr))
-    coverage = Coverage.of(metrics, len(model.item_map))
-    coverage.add(ranked.items, np.arange(len(order)) - labels.indptr[labels.owner])
-    return Ranking(_measure(ranked, places, metrics), coverage)
+    top = TopLists.of(metrics, model, labels.users)
+    top.add(labels.owner, ranked.items, np.arange(len(order)) - labels.indptr[labels.owner])
+    return Ranking(_measure(ranked, places, metrics), top)
 
 
 def rank_catalogue(model: Ranker, labels: Labels, metrics: Sequence[Metric], *, exclude_seen: bool) -> Ranking:
@@ -88,11 +58,13 @@ def rank_catalogue(model: Ranker, labels: Labels, metrics: Sequence[Metric], *, 
     """
     n_users, n_items = len(labels.users), len(model.item_map)
     size = max(1, _BLOCK_BYTES // (4 * n_items))
-    coverage = Coverage.of(metrics, n_items)
+    top = TopLists.of(metrics, model, labels.users)
     parts, n_rows = [], 0
     for first in range(0, n_users, size):
         block_labels = labels.between(first, min(first + size, n_users))
-        measured, n_kept = _rank_block(model, block_labels, metrics, coverage, exclude_seen=exclude_seen)
+        block = _scores(model, block_labels.users, exclude_seen=exclude_seen)
+        measured, n_kept = _rank_block(block, block_labels, metrics)
+        top.add_block(first, block)
         parts.append(measured)
         n_rows += n_kept
     names = ("sums", "auc", "ideal", "n_relevant", "length")
@@ -103,16 +75,11 @@ def rank_catalogue(model: Ranker, labels: Labels, metrics: Sequence[Metric], *, 
             "every test row is also a training row of the model, so none is left to find; evaluate on held-out "
             "rows, or in Python with exclude_seen=False"
         )
-    return Ranking(replace(parts[0], **joined), coverage, n_seen)
+    return Ranking(replace(parts[0], **joined), top, n_seen)
 
 
-def _rank_block(
-    model: Ranker, labels: Labels, metrics: Sequence[Metric], coverage: Coverage, *, exclude_seen: bool
-) -> tuple[Measured, int]:
-    """Measure the lists of a few users; also returns how many labels were not seen in training."""
-    block = _scores(model, labels.users)
-    if exclude_seen:
-        _mark_seen(block, model, labels.users)
+def _rank_block(block: Float32Array, labels: Labels, metrics: Sequence[Metric]) -> tuple[Measured, int]:
+    """Measure the lists of a few users, NaN for no candidate; also returns how many labels were not seen in training."""
     scores = np.where(labels.items >= 0, block[labels.owner, labels.items], np.float32(np.nan))
     unseen = (labels.items < 0) | ~np.isnan(scores)
     labels, scores = labels.where(unseen), scores[unseen]
@@ -121,18 +88,17 @@ def _rank_block(
     indptr = np.searchsorted(groups.owner, np.arange(len(labels.users) + 1))
     above, tied, length = kernels.place_in_catalogue(block, indptr, scores[order][groups.starts], depth_of(metrics))
     places = (np.repeat(above, groups.sizes), np.repeat(tied, groups.sizes), length)
-    if coverage.depth:
-        top = top_items(block, coverage.depth)
-        coverage.add(top.ravel(), np.tile(np.arange(coverage.depth), len(top)))
     return _measure(labels.rows(order), places, metrics), len(scores)
 
 
-def _scores(model: Ranker, users: Int64Array) -> Float32Array:
-    """(len(users), n_items) scores, in an array of our own that may be changed."""
+def _scores(model: Ranker, users: Int64Array, *, exclude_seen: bool) -> Float32Array:
+    """(len(users), n_items) scores in an array of our own; NaN marks training items that are no candidates."""
     block = np.require(model.score_block(users), dtype=np.float32, requirements=["C", "W", "O"])
     if np.isnan(block).any():
         row, item = np.argwhere(np.isnan(block))[0]
         raise _nan_error(model, int(users[row]), int(item))
+    if exclude_seen:
+        _mark_seen(block, model, users)
     return block
 
 

@@ -5,11 +5,13 @@ from topnrank.models.baselines import ItemMean, Popularity, Random
 from topnrank.models.biased_mf import BiasedMF
 from topnrank.models.bpr import BPR
 from topnrank.models.climf import CLiMF
+from topnrank.models.ease import EASE
 from topnrank.models.factor_model import FactorModel
 from topnrank.models.gaussian_rank import GaussianRank
 from topnrank.models.listpmf import ListPMF
 from topnrank.models.listrank import ListRank
 from topnrank.models.mfadg import MFADG
+from topnrank.models.neighbour_ridge import NeighbourRidge
 from topnrank.models.persistence import load
 from topnrank.models.registry import MODELS
 from topnrank.models.tfmap import TFMAP
@@ -19,6 +21,7 @@ from topnrank.models.xclimf import XCLiMF
 
 __all__ = [
     "BPR",
+    "EASE",
     "MFADG",
     "MODELS",
     "TFMAP",
@@ -31,6 +34,7 @@ __all__ = [
     "ListPMF",
     "ListRank",
     "Model",
+    "NeighbourRidge",
     "Popularity",
     "Random",
     "TopNRank",

@@ -5,14 +5,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from topnrank._typing import BoolArray, FloatArray, IntArray
-from topnrank.data.feedback import Threshold
+from topnrank.data.feedback import Feedback, Threshold
 from topnrank.data.interactions import Interactions
 from topnrank.data.policies import feedback_from_dict
+from topnrank.data.recency import timeless
 from topnrank.engines import Moment, make_engine
 from topnrank.errors import ParameterError
 from topnrank.models.links import linked
 from topnrank.models.prepare import NOTHING, Fixed, prepare, sampling_chances
-from topnrank.models.recency import strengths_by_age
+from topnrank.models.recency import strengths_in_order
 from topnrank.scorers import History, Parameters, RatingResiduals, Rows, Rule
 from topnrank.scorers.neighbours import SCALE
 from topnrank.training import make_optimizer, start_state
@@ -35,7 +36,7 @@ def history_vector(model: "FactorModel", items: IntArray, values: FloatArray | N
 def history_strengths(model: "FactorModel", size: int) -> FloatArray:
     """(size,) rho of a history given from the oldest item to the latest."""
     half_life = model.selection().recency
-    return np.ones(size) if half_life is None else strengths_by_age(np.arange(size)[::-1], half_life)
+    return np.ones(size) if half_life is None else strengths_in_order(size, half_life)
 
 
 def liked_part(model: "FactorModel", items: IntArray, values: FloatArray | None) -> BoolArray:
@@ -106,6 +107,8 @@ def _one_user(model: "FactorModel", items: IntArray, values: FloatArray | None) 
         value, policy, values = "weights", "weights", np.ones(items.size)
     elif known is not None and known["kind"] in ("grades", "relevance"):
         policy = feedback_from_dict(known)  # the scale of the training rows, not of this history
+    if isinstance(policy, Feedback):
+        policy = timeless(policy)  # a history has no times
     column: dict[str, Any] = {value: values}
     one = Interactions.from_arrays(np.zeros(items.size, np.int64), np.asarray(items, np.int64), **column)
     prepared = prepare(one, policy, model.selection()._replace(ridge=None, popular=False, recency=None), strict=False)

@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from topnrank._typing import Int64Array, IntArray
-from topnrank.data.feedback import ConversionRate, EventWeights, Feedback
+from topnrank.data.feedback import EventWeights, Feedback
 from topnrank.data.grades import Graded
 from topnrank.data.interactions import Interactions
-from topnrank.data.policies import feedback_from
+from topnrank.data.policies import feedback_from, fitted_feedback
+from topnrank.data.recency import Recency
 from topnrank.errors import DataError
 from topnrank.models.neighbours import Liked, Ridge, fit_neighbours
 from topnrank.models.recency import strengths_by_time
@@ -72,11 +73,7 @@ def prepare(
     """Lists for training; `strict` refuses data that cannot teach an order, what `earlier` rows taught is used again."""
     if len(data) == 0:
         raise DataError("there are no rows to train on; check the filter or the split")
-    policy = feedback_from(feedback, data)
-    if isinstance(policy, ConversionRate):
-        policy = policy.event_weights(data)  # the rates of the training rows, to weigh others by the same
-    elif isinstance(policy, Graded):
-        policy = policy.fitted_to(data)
+    policy = fitted_feedback(feedback_from(feedback, data), data)
     weighted = policy(data)
     weights = weighted.weights
     assert weights is not None
@@ -96,7 +93,7 @@ def prepare(
         rows = rows._replace(listed=weights != 0 if selection.disliked else weights > 0)
     rows, fixed = _hold_fixed(rows, weighted.n_items, selection) if earlier is None else (rows, earlier.fixed)
     facts: dict[str, Any] = {"fingerprint": data.fingerprint(), "value": value}
-    if isinstance(policy, EventWeights | Graded):
+    if isinstance(policy, EventWeights | Graded | Recency):
         facts["feedback"] = policy.to_dict()
     if residuals is not None:
         facts["residual_mean"] = residuals.mean

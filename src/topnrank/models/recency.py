@@ -30,3 +30,8 @@ def strengths_by_time(data: Interactions, half_life: float) -> Float32Array:
 def strengths_by_age(later: np.ndarray[tuple[int, ...], np.dtype[np.int64]], half_life: float) -> Float32Array:
     """rho of items that `later` others came after."""
     return np.exp2(-later / half_life).astype(np.float32)
+
+
+def strengths_in_order(size: int, half_life: float) -> Float32Array:
+    """rho of a history of `size` items given from the oldest to the latest."""
+    return strengths_by_age(np.arange(size)[::-1], half_life)

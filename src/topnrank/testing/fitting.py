@@ -8,6 +8,7 @@ import numpy as np
 
 from topnrank.data.interactions import Interactions
 from topnrank.models import Model
+from topnrank.scorers.neighbours import SCALE
 from topnrank.testing.base import ModelUnderTest, columns, fresh, learnt, with_text_ids
 
 
@@ -29,12 +30,13 @@ class FittingTests(ModelUnderTest):
         assert fitted.seen_indptr.tolist() == train.indptr.tolist()
         assert fitted.seen_indices.tolist() == train.indices.tolist()
 
-    def test_learnt_arrays_are_finite_and_have_a_row_for_each_user_or_item(self, fitted: Model) -> None:
-        sizes = {"user": len(fitted.user_map)}
+    def test_learnt_arrays_are_finite_and_have_a_row_for_each_user_item_or_seen_row(self, fitted: Model) -> None:
+        sizes = {"user": len(fitted.user_map), "seen": len(fitted.seen_indices)}
         for name, array in fitted.fitted.arrays.items():
-            assert array.dtype == np.float32, name
+            assert array.dtype in (np.float32, np.int32, np.uint8), name
             assert np.isfinite(array).all(), name
-            assert array.shape[0] == sizes.get(name.partition("_")[0], len(fitted.item_map)), name
+            wanted = 1 if name == SCALE else sizes.get(name.partition("_")[0], len(fitted.item_map))
+            assert array.shape[0] == wanted, name
 
     def test_the_same_seed_gives_the_same_bits(self, fitted: Model, train: Interactions) -> None:
         assert learnt(fresh(self.model).fit(train)) == learnt(fitted)

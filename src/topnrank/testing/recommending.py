@@ -123,6 +123,8 @@ class RecommendingTests(ModelUnderTest):
     def test_similar_items_have_the_same_direction(self, fitted: Model) -> None:
         item = fitted.item_ids_[4]
         vectors = fitted.fitted.arrays.get("item_factors")
+        if type(fitted).similar_items is not Model.similar_items:
+            pytest.skip(f"{type(fitted).__name__} has a measure of its own")
         if vectors is None:
             with pytest.raises(ParameterError, match="has no item vectors"):
                 fitted.similar_items(item)
@@ -133,6 +135,19 @@ class RecommendingTests(ModelUnderTest):
         unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
         expected = np.delete(unit @ unit[4], 4)
         assert is_close(table["score"], np.sort(expected)[::-1][:5])
+
+    def test_similar_items_are_other_items_best_first(self, fitted: Model) -> None:
+        if type(fitted).similar_items is Model.similar_items and "item_factors" not in fitted.fitted.arrays:
+            pytest.skip(f"{type(fitted).__name__} knows no similar items")
+        item = fitted.item_ids_[4]
+        table = columns(fitted.similar_items(item, n=5))
+        assert list(table) == ["item", "score", "rank"]
+        assert len(set(table["item"])) == 5
+        assert item not in table["item"]
+        assert table["score"] == sorted(table["score"], reverse=True)
+        everything = columns(fitted.similar_items(item, n=10_000))
+        assert set(everything["item"]) == set(fitted.item_ids_.tolist()) - {item}
+        assert everything["item"][:5] == table["item"]
 
     def test_a_user_never_seen_is_served_from_a_history(self, fitted: Model) -> None:
         history = dict(zip(fitted.item_ids_[:6].tolist(), [5, 4, 1, 2, 5, 3], strict=True))

@@ -1,0 +1,223 @@
+"""The two forms of EASE: weights between items, or where there are fewer users than items a kernel between users.
+
+With Z the likes (and dislikes) of all users, z_j the column of the likes of item j and L the diagonal of penalties,
+P = (Z'Z + L)^-1. The regression of item j on all other columns has the weights B_ij = -P_ij / P_jj, i != j. Where users
+are fewer,
+
+    P = L^-1 - L^-1 Z' K Z L^-1,   K = (Z L^-1 Z' + I)^-1,
+
+so that with the leverage s_j = z_j' K z_j / lambda the scores of a user with the row z are, without an items x items matrix,
+
+    (v' z_j - z_uj s_j) / (1 - s_j),   v = K Z L^-1 z;   for a user u of the training rows v is column u of I - K.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from topnrank._typing import BoolArray, Float32Array, FloatArray, Int32Array, Int64Array, IntArray
+from topnrank.data.interactions import Interactions
+from topnrank.kernels import linear
+from topnrank.models.inverse import invert_in_place
+
+SMALLEST = 1e-6
+"""The least 1 - leverage: where rounding made it less, it is noise."""
+
+
+class Penalties(NamedTuple):
+    """lambda of the columns of likes and of dislikes."""
+
+    likes: float
+    dislikes: float
+
+
+class Sparse(NamedTuple):
+    """A sparse matrix by rows (CSR)."""
+
+    indptr: Int64Array
+    indices: Int64Array
+    values: Float32Array
+
+    def transposed(self, n_columns: int) -> "Sparse":
+        """The same by columns."""
+        rows = np.repeat(np.arange(len(self.indptr) - 1, dtype=np.int64), np.diff(self.indptr))
+        order = np.argsort(self.indices, kind="stable")
+        counts = np.bincount(self.indices, minlength=n_columns)
+        return Sparse(np.concatenate(([0], np.cumsum(counts))), rows[order], self.values[order])
+
+
+class Signed(NamedTuple):
+    """The training rows of all users: likes with weights above 0, dislikes with weights below."""
+
+    indptr: Int64Array
+    indices: Int32Array
+    weights: FloatArray
+    n_items: int
+    dislikes: bool
+    """Whether dislikes count."""
+
+    @classmethod
+    def of(cls, weighed: Interactions, dislikes: bool) -> "Signed":
+        """The rows of weighed data."""
+        assert weighed.weights is not None
+        return cls(weighed.indptr, weighed.indices, weighed.weights, weighed.n_items, dislikes)
+
+    def features(self) -> Sparse:
+        """The rows as predictors: item j is column j for a like and column n_items + j for a dislike."""
+        columns = self.indices.astype(np.int64) + self.n_items * (self.weights < 0)
+        return _chosen(self, self.weights != 0 if self.dislikes else self.weights > 0, columns)
+
+    def likes(self) -> Sparse:
+        """The rows that are predicted."""
+        return _chosen(self, self.weights > 0, self.indices.astype(np.int64))
+
+
+def _chosen(rows: Signed, kept: BoolArray, columns: Int64Array) -> Sparse:
+    indptr = np.concatenate(([0], np.cumsum(kept)))[rows.indptr]
+    return Sparse(indptr, columns[kept], np.abs(rows.weights[kept]).astype(np.float32))
+
+
+def _check_square(arrays: Mapping[str, FloatArray], *names: str) -> None:
+    """Kernels do not look where a row ends: a damaged file must not make them read beyond it."""
+    for name in names:
+        if arrays[name].shape != (len(arrays[name]),) * 2:
+            raise ValueError(f"{name} has the shape {arrays[name].shape}, which is not square")
+
+
+@dataclass(frozen=True)
+class ByItems:
+    """Weights between items: `item_weights` (n_items, n_items), and `item_dislikes` of the same shape with dislikes."""
+
+    rows: Signed
+    penalties: Penalties
+    arrays: Mapping[str, FloatArray]
+
+    def __post_init__(self) -> None:
+        _check_square(self.arrays, "item_weights", *(["item_dislikes"] if self.rows.dislikes else []))
+
+    @staticmethod
+    def solve(rows: Signed, penalties: Penalties) -> dict[str, FloatArray]:
+        """B in the memory of the Gram matrix; row i holds what liking (or disliking) item i does to all others."""
+        n_items = rows.n_items
+        size = n_items * (2 if rows.dislikes else 1)
+        features = rows.features()
+        weights = np.zeros((size, size), np.float32)
+        linear.gram(*features.transposed(size), *features, weights)
+        weights.flat[:: size + 1] += np.repeat(penalties, n_items)[:size].astype(np.float32)
+        invert_in_place(weights)
+        scale = -weights.diagonal()[:n_items].copy()
+        if rows.dislikes:
+            weights = weights[:, :n_items].copy()
+        weights /= scale
+        np.fill_diagonal(weights[:n_items], 0.0)
+        if not rows.dislikes:
+            return {"item_weights": weights}
+        return {"item_weights": weights[:n_items].copy(), "item_dislikes": weights[n_items:].copy()}
+
+    def block(self, users: Int64Array) -> Float32Array:
+        """(len(users), n_items) scores."""
+        scores = np.empty((users.size, self.rows.n_items), np.float32)
+        linear.add_item_rows(users, *self.rows[:3], *self._weights(), scores)
+        return scores
+
+    def pairs(self, users: Int64Array, items: Int64Array) -> Float32Array:
+        """(len(users),) scores."""
+        scores = np.empty(users.size, np.float32)
+        linear.item_row_pairs(users, items, *self.rows[:3], *self._weights(), scores)
+        return scores
+
+    def history(self, items: Int64Array, weights: Float32Array) -> Float32Array:
+        """(n_items,) scores of a user with these rows."""
+        one = np.array([0, items.size], np.int64), items.astype(np.int32), weights
+        scores = np.empty((1, self.rows.n_items), np.float32)
+        linear.add_item_rows(np.zeros(1, np.int64), *one, *self._weights(), scores)
+        return np.asarray(scores[0])
+
+    def column(self, item: int) -> Float32Array:
+        """(n_items,) what liking each item does to `item`."""
+        return np.array(self._weights()[0][:, item], np.float32)
+
+    def _weights(self) -> tuple[FloatArray, FloatArray]:
+        liked = self.arrays["item_weights"]
+        return liked, self.arrays.get("item_dislikes", np.empty((0, liked.shape[1]), np.float32))
+
+
+@dataclass(frozen=True)
+class ByUsers:
+    """A kernel between users: `user_kernel` is K, `item_free` is 1 - s."""
+
+    rows: Signed
+    penalties: Penalties
+    arrays: Mapping[str, FloatArray]
+
+    def __post_init__(self) -> None:
+        _check_square(self.arrays, "user_kernel")
+
+    @staticmethod
+    def solve(rows: Signed, penalties: Penalties) -> dict[str, FloatArray]:
+        """K in the memory of the users' Gram matrix, and the leverages of the items."""
+        features = rows.features()
+        penalty = np.where(features.indices < rows.n_items, *penalties)
+        scaled = features._replace(values=(features.values / np.sqrt(penalty)).astype(np.float32))
+        n_users = len(rows.indptr) - 1
+        kernel = np.zeros((n_users, n_users), np.float32)
+        linear.gram(*scaled, *scaled.transposed(2 * rows.n_items), kernel)
+        kernel.flat[:: n_users + 1] += np.float32(1.0)
+        invert_in_place(kernel)
+        leverage = np.empty(rows.n_items)
+        linear.leverages(*rows.likes().transposed(rows.n_items), kernel, leverage)
+        free = np.maximum(1.0 - leverage / penalties.likes, SMALLEST)
+        return {"user_kernel": kernel, "item_free": free.astype(np.float32)}
+
+    def block(self, users: Int64Array) -> Float32Array:
+        """(len(users), n_items) scores."""
+        vectors = -self.arrays["user_kernel"][users]
+        vectors[np.arange(users.size), users] += np.float32(1.0)
+        scores = self._products(vectors)
+        for row, user in enumerate(users.tolist()):
+            mine = slice(self.rows.indptr[user], self.rows.indptr[user + 1])
+            self._without_own(scores[row], self.rows.indices[mine], self.rows.weights[mine])
+        scores /= self.arrays["item_free"]
+        return scores
+
+    def pairs(self, users: Int64Array, items: Int64Array) -> Float32Array:
+        """(len(users),) scores."""
+        scores = np.empty(users.size, np.float32)
+        by_item = self.rows.likes().transposed(self.rows.n_items)
+        linear.likes_of_users_pairs(
+            users, items, *by_item, self.arrays["user_kernel"], self.arrays["item_free"], scores
+        )
+        return scores
+
+    def history(self, items: Int64Array, weights: Float32Array) -> Float32Array:
+        """(n_items,) scores of a user with these rows."""
+        row = np.zeros(2 * self.rows.n_items)
+        row[items + self.rows.n_items * (weights < 0)] = np.abs(weights) / np.where(weights > 0, *self.penalties)
+        features = self.rows.features()
+        shares = np.concatenate(([0.0], np.cumsum(features.values * row[features.indices])))
+        shared = np.diff(shares[features.indptr]).astype(np.float32)
+        scores = self._products((self.arrays["user_kernel"] @ shared)[None, :])[0]
+        self._without_own(scores, items, weights)
+        return np.asarray(scores / self.arrays["item_free"], np.float32)
+
+    def column(self, item: int) -> Float32Array:
+        """(n_items,) what liking each item does to `item`."""
+        likes = self.rows.likes()
+        users = np.repeat(np.arange(len(likes.indptr) - 1), np.diff(likes.indptr))
+        mine = likes.indices == item
+        vector = self.arrays["user_kernel"][:, users[mine]] @ likes.values[mine]
+        divisor = self.penalties.likes * self.arrays["item_free"][item]
+        return np.asarray(self._products(vector[None, :])[0] / divisor, np.float32)
+
+    def _products(self, vectors: FloatArray) -> Float32Array:
+        """v' z_j of all items for each row v of `vectors`."""
+        scores = np.empty((len(vectors), self.rows.n_items), np.float32)
+        linear.add_likes_of_users(np.ascontiguousarray(vectors, np.float32), *self.rows.likes(), scores)
+        return scores
+
+    def _without_own(self, scores: Float32Array, items: IntArray, weights: FloatArray) -> None:
+        """Takes from the items of the user's own likes what each says of itself."""
+        liked = weights > 0
+        scores[items[liked]] -= weights[liked] * (1.0 - self.arrays["item_free"][items[liked]])
