@@ -145,6 +145,12 @@ RECOMMEND: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "infinite rating": (("--history", "i1=inf,i2=3"), ("ratings", "finite")),
     "twice": (("--history", "i1=5,i1=3"), ("twice", "once")),
     "format": (("--all", "-o", "top.xlsx"), ("top.xlsx", ".parquet", "rename")),
+    "min score": (("--user", "u1", "--min-score", "high"), ("--min-score", "number", "--help")),
+    "half a rule": (("--user", "u1", "--max-per-group", "2"), ("groups and max_per_group go together", "is missing")),
+    "no groups": (("--user", "u1", "--groups", "none.csv"), ("none.csv", "cannot be read", "check the path")),
+    "no histories": (("--histories", "none.csv"), ("none.csv",)),
+    "rule for items": (("--history", "i1=5", "--unknown-items", "guess"), ("unknown_items", "'skip'", "'guess'")),
+    "nothing known": (("--history", "zz=5", "--unknown-items", "skip"), ("'zz'", "holds nothing else", "'i0'")),
     "no titles": (("--user", "u1", "--titles", "none.csv"), ("none.csv", "cannot be read", "check the path")),
     "no users file": (("--users-file", "none.txt"), ("none.txt", "cannot be read", "check the path")),
 }
@@ -162,6 +168,18 @@ BESIDE: dict[str, tuple[str, str, bytes, tuple[str, ...]]] = {
     "short row": ("--titles", "t.csv", b"item,title\ni1,Up\ni2\n", ("t.csv, row 2", "2 fields", "got 1")),
     "titles in Latin-1": ("--titles", "t.csv", b"item,title\ni1,Am\xe9lie\n", ("t.csv", "UTF-8")),
     "broken Parquet": ("--titles", "t.parquet", b"PAR1", ("t.parquet", "Parquet", "again")),
+    "groups without a header": (
+        "--groups",
+        "g.csv",
+        b"i1,a\ni2,b\n",
+        ("g.csv", "column item and a column group", "i1, a"),
+    ),
+    "two groups": ("--groups", "g.csv", b"item,group\ni1,a\ni1,b\n", ("g.csv", "'i1'", "two groups")),
+    "short row of groups": ("--groups", "g.csv", b"item,group\ni1\n", ("g.csv, row 1", "2 fields", "got 1")),
+    "items without a name": ("--exclude-file", "e.csv", b"film\ni1\n", ("e.csv", "needs a column item", "film")),
+    "items of a stranger": ("--exclude-file", "e.csv", b"user,item\nann,i1\n", ("names user 'ann'", "does not know")),
+    "unknown item": ("--allow-file", "a.txt", b"i1\nzz\n", ("does not know item", "'zz'")),
+    "histories of strangers": ("--histories", "h.csv", b"user,item\nann,zz\n", ("user 'ann'", "'zz'", "nothing else")),
     "no users": ("--users-file", "u.txt", b"\n \n", ("u.txt", "no user ids", "one on each line")),
 }
 
@@ -170,7 +188,8 @@ BESIDE: dict[str, tuple[str, str, bytes, tuple[str, ...]]] = {
 def test_files_beside_the_model(name: str, model_file: Path, tmp_path: Path, run: Run) -> None:
     option, file, content, fragments = BESIDE[name]
     (tmp_path / file).write_bytes(content)
-    user = ("--user", "u1") if option == "--titles" else ()
+    user = () if option in ("--users-file", "--histories") else ("--user", "u1", "--max-per-group", "1")
+    user = user if option == "--groups" else user[:2]
     run("recommend", model_file, option, tmp_path / file, *user).assert_refused(*fragments)
 
 

@@ -12,7 +12,7 @@ from cli_runner import QUICK, Run, ratings_text
 
 import topnrank as tnr
 
-COMMANDS = ("demo", "train", "evaluate", "compare", "recommend", "info", "models", "tune", "reproduce")
+COMMANDS = ("demo", "train", "evaluate", "compare", "recommend", "explain", "info", "models", "tune", "reproduce")
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -13,6 +13,7 @@ from topnrank import (
     ItemMean,
     ListPMF,
     ListRank,
+    NeighbourRidge,
     Popularity,
     Random,
     TopNRank,
@@ -34,6 +35,14 @@ class TestTopNRankWithFactors(ModelTests):
 class TestTopNRankOfThePaper(ModelTests):
     model = TopNRank.paper(learning_rate=1e-3, iterations=200, tolerance=0.0)
     better_than = 0.80
+
+
+class TestTopNRankForTheCatalogue(ModelTests):
+    model = TopNRank(protocol="catalogue", factors=8, epochs=10, negatives=20, neighbours=8)
+
+
+class TestTopNRankForTheCatalogueWithFactors(ModelTests):
+    model = TopNRank(protocol="catalogue", users="factors", factors=8, epochs=10, negatives=20, neighbours=0)
 
 
 class TestTopNRankForMRR(ModelTests):
@@ -144,6 +153,10 @@ class TestWARP(ModelTests):
 class TestWARPAgainstUnobservedItems(ModelTests):
     model = WARP(factors=8, negatives=20, learning_rate=0.02, epochs=20)
     better_than = 0.79
+
+
+class TestNeighbourRidge(ModelTests):
+    model = NeighbourRidge(neighbours=8, regularization=5.0)
 
 
 class TestEASE(ModelTests):

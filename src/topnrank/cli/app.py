@@ -9,6 +9,7 @@ from topnrank.cli.compare import compare
 from topnrank.cli.data import data
 from topnrank.cli.demo import demo
 from topnrank.cli.evaluate import evaluate
+from topnrank.cli.explain import explain
 from topnrank.cli.info import info, models
 from topnrank.cli.recommend import recommend
 from topnrank.cli.reproduce import reproduce
@@ -22,7 +23,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-for command in (demo, train, tune, evaluate, compare, recommend, info, models, reproduce):
+for command in (demo, train, tune, evaluate, compare, recommend, explain, info, models, reproduce):
     app.command()(command)
 app.add_typer(data)
 

@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 FORMATS = (".parquet", ".csv", ".jsonl")
 """What tables can be written as, told by the end of the file's name."""
+TABLES = (".csv", ".tsv", ".tab", ".parquet", ".pq")
+"""Small files that have columns; others are lines of text."""
 
 
 def table_format(path: str) -> str:
@@ -85,16 +87,35 @@ def read_lines(path: str) -> list[str]:
     return [line.strip() for line in _text(path).splitlines() if line.strip()]
 
 
+def read_columns(path: str, needed: Sequence[str], optional: Sequence[str] = ()) -> tuple[list[str], list[list[str]]]:
+    """The names and, row by row as text, the values of the columns `needed`, and of the `optional` ones that are there."""
+    header, rows = _parquet_rows(path) if Path(path).suffix.lower() in (".parquet", ".pq") else _text_rows(path)
+    missing = [name for name in needed if name not in header]
+    if missing:
+        raise DataError(
+            f"{path}: needs a column {' and a column '.join(missing)}, got {', '.join(header) or 'nothing'}; name the "
+            "columns in the first line"
+        )
+    _require_full(path, header, rows)
+    names = [*needed, *(name for name in optional if name in header)]
+    places = [header.index(name) for name in names]
+    return names, [["" if row[place] is None else str(row[place]) for place in places] for row in rows]
+
+
 def read_titles(path: str) -> dict[str, str]:
     """Titles by item id as text: the columns item and title, else the first two, of a CSV, TSV or Parquet file."""
     header, rows = _parquet_rows(path) if Path(path).suffix.lower() in (".parquet", ".pq") else _text_rows(path)
     if len(header) < 2:
         raise DataError(f"{path}: titles need two columns, item and title, got {header}; check the separator")
     item, title = (header.index("item"), header.index("title")) if {"item", "title"} <= set(header) else (0, 1)
+    _require_full(path, header, rows)
+    return {str(row[item]): str(row[title]) for row in rows}
+
+
+def _require_full(path: str, header: list[str], rows: list[list[Any]]) -> None:
     for number, row in enumerate(rows, start=1):
         if len(row) != len(header):
             raise DataError(f"{path}, row {number}: {len(header)} fields are needed, got {len(row)}; mend the row")
-    return {str(row[item]): str(row[title]) for row in rows}
 
 
 def _text_rows(path: str) -> tuple[list[str], list[list[str]]]:

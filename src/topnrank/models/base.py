@@ -1,10 +1,11 @@
-"""What every model is to its user: parameters, fit, recommend, score, similar items, save."""
+"""What every model is to its user: parameters, fit, recommend, score, explain, similar items and users, save."""
 
 import dataclasses
 import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self, TypedDict, Unpack
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -13,9 +14,12 @@ from topnrank._typing import Float32Array, FloatArray, IdArray, Int32Array, Int6
 from topnrank.data.ids import IdMap
 from topnrank.data.interactions import Interactions
 from topnrank.errors import NotFittedError, ParameterError, UnknownIdError
-from topnrank.kernels.serving import top_items
-from topnrank.models.checks import check_n
+from topnrank.models.request import RecommendOptions
 from topnrank.models.search import Space
+
+if TYPE_CHECKING:
+    from topnrank.models.explain import Contributions, OneHistory
+    from topnrank.models.export import ExportedFactors
 
 
 @dataclass(frozen=True)
@@ -28,7 +32,7 @@ class Fitted:
     """(n_users + 1,) CSR of the items each user was trained on"""
     indices: Int32Array
     arrays: dict[str, FloatArray]
-    """Learnt numbers by name; row k belongs to user or item k"""
+    """Learnt numbers by name; row k belongs to user or item k, and where the name begins with `seen_` to indices[k]"""
     facts: dict[str, Any] = field(default_factory=dict)
     """JSON-able facts: data fingerprint, training history, ..."""
     ready: dict[str, Any] = field(default_factory=dict, repr=False)
@@ -39,15 +43,6 @@ class Fitted:
         """The fitted state of a model trained on `data`, whose (user, item) pairs are unique."""
         facts = {"rows": len(data), **facts}
         return cls(data.users, data.items, data.indptr, data.indices, arrays, facts)
-
-
-class RecommendOptions(TypedDict, total=False):
-    """Options of `Model.recommend` and `Model.recommend_to`, explained there."""
-
-    exclude_seen: bool
-    items: Any
-    exclude: Any
-    unknown: str
 
 
 class Model(ABC):
@@ -79,6 +74,23 @@ class Model(ABC):
     @abstractmethod
     def score_history(self, items: IntArray, values: FloatArray | None) -> Float32Array:
         """(n_items,) scores for a user never seen, with these items (by number) and their ratings or weights."""
+
+    def score_histories(self, indptr: IntArray, items: IntArray, values: FloatArray | None) -> Float32Array:
+        """(n, n_items) scores for n users never seen, whose histories are a CSR: one by one, unless a model knows better."""
+        ends = [slice(first, last) for first, last in pairwise(indptr.tolist())]
+        rows = [self.score_history(items[own], None if values is None else values[own]) for own in ends]
+        return np.stack(rows).astype(np.float32, copy=False)
+
+    def contributions(self, history: "OneHistory", targets: IntArray) -> "Contributions":
+        """What each item of a history gives to the scores of the items `targets`."""
+        raise ParameterError(
+            f"explain: {type(self).__name__} does not build scores from the items of a history; factor models with "
+            "users='history' do, such as TopNRank"
+        )
+
+    def likeness(self, items: Int64Array) -> Float32Array | None:
+        """(n, n_items) how much all items speak for `items`; None where the cosine of item vectors says it."""
+        return None
 
     @abstractmethod
     def check(self) -> None:
@@ -157,27 +169,28 @@ class Model(ABC):
 
     def score(self, users: Any, items: Any) -> Float32Array:
         """Scores of pairs of original ids, comparable within a user; one user or item may be paired with many."""
-        user_numbers, item_numbers = self.user_numbers(users), self.item_numbers(items)
-        if user_numbers.size != item_numbers.size and 1 not in (user_numbers.size, item_numbers.size):
-            raise ParameterError(
-                f"score: {user_numbers.size} users and {item_numbers.size} items make no pairs; give equally many, or one"
-            )
-        return self.score_pairs(*np.broadcast_arrays(user_numbers, item_numbers))
+        return self.score_pairs(*self.pair_numbers("score", users, items))
 
     def recommend(
         self, users: Any = None, *, n: int = 10, history: Any = None, **options: Unpack[RecommendOptions]
     ) -> pa.Table:
-        """The n best items for some users (ids), for all users (None), or for a `history` of a user never seen.
+        """The n best items for some users (ids), for all users (None), or for users never seen.
 
         Parameters
         ----------
         users : one id, or a list or array of ids; None for all users the model knows.
-        history : instead of users: items, (item, rating) pairs or a dict of ratings. Unknown items are an error.
-        exclude_seen : leave out the items the user was trained on (default True); also those of `history`.
-        items : only these items are allowed.
-        exclude : these items are never recommended.
+        history : instead of users: items, (item, rating) pairs or a dict of ratings.
+        histories : instead of users: a mapping {name: history}, or `Interactions` of new users.
+        unknown_items : items of a history that the model does not know: "error" (default), or "skip" them; a history of
+            nothing else is an error.
+        exclude_seen : leave out the items the user was trained on (default True), or those of the history.
+        items : only these items are allowed; a mapping {user: items} for some users only.
+        exclude : these items are never recommended; a mapping {user: items} for some users only.
+        min_score : items with a lower score are left out.
+        groups, max_per_group : at most so many items of a group in each list, taken from the best down; {item: group} or a
+            frame with the columns item and group. Items without a group are not counted.
         unknown : what to do with users the model does not know: "error" (default), "skip" them, or "popular": give the
-            items with most training rows.
+            items with most training rows, whose number is the score.
 
         Returns
         -------
@@ -185,40 +198,73 @@ class Model(ABC):
         asked for. `.to_pandas()` or `polars.from_arrow` turn it into a frame. Fewer than n rows for a user with fewer
         candidates.
         """
-        from topnrank.models.recommend import Request, recommend_history, recommend_table
+        from topnrank.models.recommend import recommend_table
 
-        request = Request.of(self, n, options)
-        if history is not None:
-            if users is not None:
-                raise ParameterError("recommend: give users or a history, not both")
-            return recommend_history(self, history, request)
-        return recommend_table(self, users, request)
+        return recommend_table(self, users, history, n, options)
 
     def recommend_to(
         self, path: str | os.PathLike[str], users: Any = None, *, n: int = 10, **options: Unpack[RecommendOptions]
     ) -> int:
         """As `recommend`, streamed to a Parquet file in bounded memory; returns the number of rows written."""
-        from topnrank.models.recommend import Request, recommend_parquet
+        from topnrank.models.recommend import recommend_parquet
 
-        return recommend_parquet(self, path, users, Request.of(self, n, options))
+        return recommend_parquet(self, path, users, n, options)
+
+    def explain(self, user: Any = None, item: Any = None, *, history: Any = None) -> pa.Table:
+        """Which items of a user's history, or of a `history` never seen, pulled an item up or down, and by how much.
+
+        One user and one item, or pairs of them as `score` takes them. The parts of a pair add up to its score.
+
+        Returns
+        -------
+        Arrow table with the columns user, item, what ("history", "bias", ...), because (the item of the history; null for
+        a bias) and part, the largest parts first, without `user` for a history.
+        """
+        from topnrank.models.explain import explain_history, explain_users
+
+        if history is None:
+            return explain_users(self, user, item)
+        if user is not None:
+            raise ParameterError("explain: give a user or a history, not both")
+        return explain_history(self, history, item)
 
     def similar_items(self, item: Any, *, n: int = 10) -> pa.Table:
-        """The n items whose vectors point most nearly the same way (cosine): a table item, score, rank."""
-        vectors = self.fitted.arrays.get("item_factors")
-        if vectors is None:
-            raise ParameterError(f"similar_items: {type(self).__name__} has no item vectors; use a factor model")
-        n = check_n("similar_items", n)
-        number = self.item_numbers([item])[0]
-        norms = np.maximum(np.linalg.norm(vectors, axis=1), np.finfo(np.float32).tiny)
-        cosine = ((vectors @ vectors[number]) / (norms * norms[number])).astype(np.float32)
-        cosine[number] = np.nan
-        return ranked_table(self, cosine[None, :], n)
+        """The n items whose vectors point most nearly the same way (cosine): a table item, score, rank. Of linear models:
+        the items whose likes speak most for `item`.
+
+        A list of items gives their lists in one table, with the item asked for in a first column `of`.
+        """
+        from topnrank.models.similar import similar
+
+        return similar(self, "item", item, n)
+
+    def similar_users(self, user: Any, *, n: int = 10) -> pa.Table:
+        """The n users whose vectors point most nearly the same way: as `similar_items`, with a column user."""
+        from topnrank.models.similar import similar
+
+        return similar(self, "user", user, n)
+
+    def export_factors(self, path: str | os.PathLike[str] | None = None) -> "ExportedFactors":
+        """Vectors whose inner products are the scores, for an index such as faiss or hnswlib; `path` also writes a .npz."""
+        from topnrank.models.export import export_factors
+
+        return export_factors(self, path)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes one safetensors file that stands alone, atomically; `topnrank.load` reads it."""
         from topnrank.models.persistence import save
 
         save(self, path)
+
+    def pair_numbers(self, method: str, users: Any, items: Any) -> tuple[Int64Array, Int64Array]:
+        """Numbers of pairs of ids, equally many, or one of one kind with each of the other."""
+        user_numbers, item_numbers = self.user_numbers(users), self.item_numbers(items)
+        if user_numbers.size != item_numbers.size and 1 not in (user_numbers.size, item_numbers.size):
+            raise ParameterError(
+                f"{method}: {user_numbers.size} users and {item_numbers.size} items make no pairs; give equally many, or one"
+            )
+        user_numbers, item_numbers = np.broadcast_arrays(user_numbers, item_numbers)
+        return user_numbers, item_numbers
 
     def user_numbers(self, ids: Any) -> Int64Array:
         """Numbers of user ids; UnknownIdError names those the model does not know."""
@@ -240,18 +286,3 @@ def _numbers(known: IdMap, ids: Any, what: str) -> Int64Array:
             f"for example {known.ids.item(0)!r}"
         )
     return numbers
-
-
-def ranked_table(model: Model, scores: Float32Array, n: int, users: IdArray | None = None) -> pa.Table:
-    """The n best of each row of `scores`, NaN never, as a table item, score, rank; `users` names the rows."""
-    best = top_items(np.ascontiguousarray(scores, np.float32), min(n, scores.shape[1]))
-    row, place = np.nonzero(best >= 0)
-    items = best[row, place]
-    columns = {
-        "item": pa.array(model.item_ids_).take(pa.array(items)),
-        "score": scores[row, items],
-        "rank": (place + 1).astype(np.int32),
-    }
-    if users is None:
-        return pa.table(columns)
-    return pa.table({"user": pa.array(users).take(pa.array(row)), **columns})

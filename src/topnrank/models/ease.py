@@ -4,14 +4,13 @@ from dataclasses import dataclass
 from typing import ClassVar, Self, final
 
 import numpy as np
-import pyarrow as pa
 
-from topnrank._typing import Float32Array, FloatArray, IntArray
+from topnrank._typing import Float32Array, FloatArray, Int64Array, IntArray
 from topnrank.data.feedback import Feedback
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError
-from topnrank.models.base import Fitted, ranked_table
-from topnrank.models.checks import check_count, check_flag, check_interactions, check_n, check_number
+from topnrank.models.base import Fitted
+from topnrank.models.checks import check_count, check_flag, check_interactions, check_number
 from topnrank.models.ease_forms import ByItems, ByUsers, Penalties, Signed
 from topnrank.models.likes import LikesModel
 from topnrank.models.search import Range, Space
@@ -82,13 +81,11 @@ class EASE(LikesModel):
             raise self.refuse_history()
         return self._form().history(np.asarray(items, np.int64), weights)
 
-    def similar_items(self, item: object, *, n: int = 10) -> pa.Table:
-        """The n items whose likes speak most for `item` (its column of B): a table item, score, rank."""
-        n = check_n("similar_items", n)
-        number = int(self.item_numbers([item])[0])
-        weights = self._form().column(number)
-        weights[number] = np.nan
-        return ranked_table(self, weights[None, :], n)
+    def likeness(self, items: Int64Array) -> Float32Array:
+        """Columns of B."""
+        form = self._form()
+        columns = [form.column(int(item)) for item in items]
+        return np.stack(columns) if columns else np.empty((0, len(self.item_map)), np.float32)
 
     def _form(self) -> ByItems | ByUsers:
         """What was learnt, in the form in which it was solved."""

@@ -15,17 +15,19 @@ from topnrank.data.interactions import Interactions
 from topnrank.data.policies import feedback_from, feedback_from_dict
 from topnrank.engines import ENGINES, Problem, State
 from topnrank.errors import DivergenceError, ParameterError, one_of
-from topnrank.kernels.history import HistoryState, history_vectors
 from topnrank.kernels.serving import pair_scores
 from topnrank.models.base import Fitted, Model
 from topnrank.models.checks import check_batch, check_count, check_flag, check_interactions, check_number
-from topnrank.models.links import STRENGTHS, linked, neighbour_arrays
-from topnrank.models.new_users import fold_in, history_strengths, history_vector, liked_part
-from topnrank.models.prepare import NOTHING, Fixed, Prepared, Selection, prepare
+from topnrank.models.explain import Contributions, OneHistory, history_contributions
+from topnrank.models.learnt import learnt_arrays
+from topnrank.models.links import linked
+from topnrank.models.new_users import score_histories
+from topnrank.models.partial import add_rows
+from topnrank.models.prepare import NOTHING, Fixed, Selection, prepare
 from topnrank.models.run import Run, ValidationOptions
 from topnrank.models.search import Choice, Range, Space
 from topnrank.objectives import Objective
-from topnrank.scorers import Factors, History, Parameters, Rows, Rule, Scorer
+from topnrank.scorers import Factors, History, Rows, Rule, Scorer
 from topnrank.scorers.neighbours import SCALE
 from topnrank.training import AdaGrad, AdaptiveDescent, Callback, Optimizer, Schedule, make_optimizer, start_state
 from topnrank.training.schedule import batch_count
@@ -148,8 +150,20 @@ class FactorModel(Model):
                 ) from None
         if options.train is not data:  # rows held out by us are the user's all the same: seen, and part of the history
             prepared = prepare(data, model.policy(), model.selection(), strict=False, earlier=prepared)
-        learnt = model._learnt(outcome.parameters, prepared)
+        learnt = learnt_arrays(model, outcome.parameters, prepared)
         self._fitted = Fitted.of(prepared.data, learnt, protocol=model.task(), **prepared.facts, **outcome.facts)
+        return self
+
+    def partial_fit(self, data: Interactions, *, epochs: int = 5) -> Self:
+        """Takes in new rows, of known and new users and items, without training anew (`models/partial.py` has the rules).
+
+        With users="history" new events and new users count at once; new items are trained for `epochs` passes over the
+        users who have them. What was trained before stays.
+        """
+        check_interactions(data)
+        if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs < 0:
+            raise ParameterError(f"partial_fit: epochs must be a whole number of at least 0, got {epochs!r}")
+        self._fitted = add_rows(self.settled(), data, epochs)
         return self
 
     def weigh(self, data: Interactions) -> Interactions:
@@ -263,11 +277,11 @@ class FactorModel(Model):
 
     @property
     def best_round_(self) -> int:
-        """The round whose parameters are kept: the best on validation data, else the last."""
+        """The round that is kept: the best on validation data, else the last."""
         return int(self.fitted.facts["best_round"])
 
     def score_block(self, users: IntArray) -> Float32Array:
-        """U V' + b for some users, and what the neighbours of their likes add."""
+        """U V' + b for some users, plus the neighbours' part."""
         block = self.user_factors_[users] @ self.item_factors_.T + self.item_bias_
         if (links := linked(self.fitted)) is not None:
             links.add_to(block, users)
@@ -284,13 +298,16 @@ class FactorModel(Model):
         return scores
 
     def score_history(self, items: IntArray, values: FloatArray | None) -> Float32Array:
-        """Scores for a user never seen: the history sum, or a vector fitted under the model's own objective."""
-        vector = (history_vector if self.users == "history" else fold_in)(self.settled(), items, values)
-        scores = (self.item_factors_ @ vector.astype(np.float32) + self.item_bias_).astype(np.float32)
-        if (links := linked(self.fitted)) is not None:
-            liked = liked_part(self.settled(), items, values)
-            links.add_history(scores, items[liked], history_strengths(self.settled(), items.size)[liked])
-        return scores
+        """Scores for a user never seen."""
+        return np.asarray(self.score_histories(np.array([0, items.size]), items, values)[0])
+
+    def score_histories(self, indptr: IntArray, items: IntArray, values: FloatArray | None) -> Float32Array:
+        """Scores for users never seen: the history sum, or a vector fitted under the model's own objective."""
+        return score_histories(self.settled(), indptr, items, values)
+
+    def contributions(self, history: OneHistory, targets: IntArray) -> Contributions:
+        """What each item of a history gives to the scores of other items; exact, for users="history"."""
+        return history_contributions(self.settled(), history, targets)
 
     def visits_per_user(self) -> int:
         """About how often training visited a user."""
@@ -298,24 +315,6 @@ class FactorModel(Model):
             return self.epochs
         users = len(self.user_map)
         return max(1, round((self.iterations or 0) * batch_count(self.batch_size, users) / users))
-
-    def _learnt(self, parameters: Parameters, prepared: Prepared) -> dict[str, FloatArray]:
-        """What the model keeps: the parameters, and with `history` the users' sums and the items' rating offsets."""
-        arrays: dict[str, FloatArray] = {name: block.astype(np.float32) for name, block in parameters.items()}
-        if prepared.residuals is not None:
-            scorer = self.scorer()
-            assert isinstance(scorer, History)
-            state = HistoryState(
-                *(arrays[n] for n in ("item_factors", "history_factors", "rating_factors", "item_bias"))
-            )
-            arrays["user_factors"] = np.empty((prepared.data.n_users, self.factors), np.float32)
-            history_vectors(prepared.rows, state, scorer.exponent, arrays["user_factors"])
-            arrays["item_offsets"] = prepared.residuals.offsets
-        if prepared.rows.strengths.size:
-            arrays[STRENGTHS] = prepared.rows.strengths
-        if prepared.fixed.neighbours is not None:
-            arrays |= neighbour_arrays(prepared.fixed.neighbours, prepared.rows.gains > 0)
-        return arrays
 
     # -- checks -------------------------------------------------------------------------------------------------------
 

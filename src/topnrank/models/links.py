@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from topnrank._typing import BoolArray, Float32Array, FloatArray, Int32Array, Int64Array, IntArray
+from topnrank._typing import BoolArray, Float32Array, Float64Array, FloatArray, Int32Array, Int64Array, IntArray
 from topnrank.kernels.neighbours import Sources, add_links, pair_links
 from topnrank.models.base import Fitted
 from topnrank.models.neighbours import seen_from_sources
@@ -44,6 +44,12 @@ class Links(NamedTuple):
         """Adds the links of one user, known by the items liked and their strengths, to (n_items,) scores."""
         indptr, rho = np.array([0, liked.size], np.int64), (self.scale * strengths).astype(np.float32)
         add_links(self.sources, indptr, liked.astype(np.int32), rho, scores[None, :])
+
+    def parts(self, items: IntArray, targets: IntArray) -> Float64Array:
+        """(n_targets, n) beta W_ji for the n items j of a history and the targets i."""
+        near, weights = self.neighbours.items[targets], self.neighbours.weights[targets]
+        matches = near[:, :, None] == np.asarray(items)[None, None, :]
+        return np.asarray(self.scale * (weights[:, :, None] * matches).sum(axis=1, dtype=np.float64))
 
 
 def neighbour_arrays(neighbours: Neighbours, liked: BoolArray) -> dict[str, Any]:

@@ -4,14 +4,15 @@ from dataclasses import dataclass
 from typing import ClassVar, Self, final
 
 import numpy as np
-import pyarrow as pa
 
-from topnrank._typing import Float32Array, FloatArray, IntArray
+from topnrank._typing import Float32Array, FloatArray, Int64Array, IntArray
 from topnrank.data.feedback import Feedback
 from topnrank.data.interactions import Interactions
 from topnrank.kernels._jit import threads
-from topnrank.models.base import Fitted, ranked_table
-from topnrank.models.checks import check_count, check_interactions, check_n, check_number
+from topnrank.models.base import Fitted
+from topnrank.models.checks import check_count, check_interactions, check_number
+from topnrank.models.explain import Contributions, OneHistory
+from topnrank.models.learnt import VALUES
 from topnrank.models.likes import LikesModel
 from topnrank.models.links import STRENGTHS, Links, linked, neighbour_arrays
 from topnrank.models.neighbours import Liked, Ridge, fit_neighbours
@@ -79,6 +80,9 @@ class NeighbourRidge(LikesModel):
         with threads(self.num_threads):
             solved = fit_neighbours(Liked(indptr, weighed.indices[liked], data.n_items), ridge)
         arrays = neighbour_arrays(solved.neighbours, liked)
+        values = weighed.ratings if facts["value"] == "ratings" else weighed.weights
+        assert values is not None
+        arrays[VALUES] = values.astype(np.float32)
         if self.recency is not None:
             arrays[STRENGTHS] = strengths_by_time(weighed, self.recency)
         self._fitted = Fitted.of(weighed, arrays, protocol="catalogue", **facts)
@@ -100,18 +104,25 @@ class NeighbourRidge(LikesModel):
         liked = self.history_weights(np.asarray(items, np.int64), values) > 0
         if not liked.any():
             raise self.refuse_history()
-        strengths = np.ones(items.size) if self.recency is None else strengths_in_order(items.size, self.recency)
-        self._links().add_history(scores, items[liked], strengths[liked])
+        self._links().add_history(scores, items[liked], self._strengths(items.size)[liked])
         return scores
 
-    def similar_items(self, item: object, *, n: int = 10) -> pa.Table:
-        """The n items whose likes speak most for `item` (its regression weights): a table item, score, rank."""
-        n = check_n("similar_items", n)
-        number, neighbours = int(self.item_numbers([item])[0]), self._links().neighbours
-        weights = np.full(len(self.item_map), np.nan, np.float32)
-        weights[neighbours.items[number]] = neighbours.weights[number]
-        weights[number] = np.nan
-        return ranked_table(self, weights[None, :], n)
+    def contributions(self, history: OneHistory, targets: IntArray) -> Contributions:
+        """What each liked item of a history gives to the scores of other items; exact."""
+        liked = self.history_weights(np.asarray(history.items, np.int64), history.values) > 0
+        rho = self._strengths(history.items.size) if history.strengths is None else history.strengths
+        return Contributions({"neighbours": self._links().parts(history.items, targets) * (rho * liked)}, {})
+
+    def likeness(self, items: Int64Array) -> Float32Array:
+        """Regression weights; items that are no neighbours are no candidates."""
+        neighbours = self._links().neighbours
+        weights = np.full((items.size, len(self.item_map)), np.nan, np.float32)
+        np.put_along_axis(weights, neighbours.items[items].astype(np.int64), neighbours.weights[items], axis=1)
+        return weights
+
+    def _strengths(self, size: int) -> FloatArray:
+        """rho of a history given from the oldest item to the latest."""
+        return np.ones(size) if self.recency is None else strengths_in_order(size, self.recency)
 
     def _links(self) -> Links:
         links = linked(self.fitted)

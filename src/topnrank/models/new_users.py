@@ -1,20 +1,22 @@
 """Users never seen in training: a history sum, or a vector fitted under the model's own objective."""
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from topnrank._typing import BoolArray, FloatArray, IntArray
+from topnrank._typing import BoolArray, Float32Array, FloatArray, IntArray
 from topnrank.data.feedback import Feedback, Threshold
 from topnrank.data.interactions import Interactions
 from topnrank.data.policies import feedback_from_dict
 from topnrank.data.recency import timeless
 from topnrank.engines import Moment, make_engine
 from topnrank.errors import ParameterError
+from topnrank.models.learnt import history_sums
 from topnrank.models.links import linked
 from topnrank.models.prepare import NOTHING, Fixed, prepare, sampling_chances
 from topnrank.models.recency import strengths_in_order
-from topnrank.scorers import History, Parameters, RatingResiduals, Rows, Rule
+from topnrank.scorers import Parameters, RatingResiduals, Rows, Rule
 from topnrank.scorers.neighbours import SCALE
 from topnrank.training import make_optimizer, start_state
 
@@ -22,21 +24,40 @@ if TYPE_CHECKING:
     from topnrank.models.factor_model import FactorModel
 
 
-def history_vector(model: "FactorModel", items: IntArray, values: FloatArray | None) -> FloatArray:
-    """s_u; items without ratings count as average ones, so only "rated at all" speaks."""
-    residuals: FloatArray = np.zeros(items.size)
-    if values is not None:
-        facts = RatingResiduals(model.array("item_offsets"), float(model.fitted.facts["residual_mean"]))
-        residuals = facts.of(np.array([0, items.size]), items, values)
-    scorer = model.scorer()
-    assert isinstance(scorer, History)
-    return scorer.vector(model.fitted.arrays, items, residuals, history_strengths(model, items.size))
+def score_histories(model: "FactorModel", indptr: IntArray, items: IntArray, values: FloatArray | None) -> Float32Array:
+    """(n, n_items) scores for users never seen, whose histories are a CSR, each from the oldest item to the latest."""
+    strengths = history_strengths(model, indptr)
+    if model.users == "history":
+        rows = Rows(
+            indptr.astype(np.int64), items.astype(np.int32), strengths, residuals_of(model, indptr, items, values)
+        )
+        vectors = history_sums(model, model.fitted.arrays, rows._replace(strengths=strengths))
+    else:
+        parts = (slice(lo, hi) for lo, hi in pairwise(indptr.tolist()))
+        vectors = np.stack([fold_in(model, items[own], None if values is None else values[own]) for own in parts])
+    scores = vectors.astype(np.float32) @ model.item_factors_.T + model.item_bias_
+    if (links := linked(model.fitted)) is not None:
+        for n, (lo, hi) in enumerate(pairwise(indptr.tolist())):
+            own = slice(lo, hi)
+            liked = liked_part(model, items[own], None if values is None else values[own])
+            links.add_history(scores[n], items[own][liked], strengths[own][liked])
+    return np.asarray(scores, np.float32)
 
 
-def history_strengths(model: "FactorModel", size: int) -> FloatArray:
-    """(size,) rho of a history given from the oldest item to the latest."""
+def residuals_of(model: "FactorModel", indptr: IntArray, items: IntArray, values: FloatArray | None) -> Float32Array:
+    """e of histories; items without ratings count as average ones, so only "rated at all" speaks."""
+    if values is None:
+        return np.zeros(items.size, np.float32)
+    facts = RatingResiduals(model.array("item_offsets"), float(model.fitted.facts["residual_mean"]))
+    return facts.of(indptr, items, values)
+
+
+def history_strengths(model: "FactorModel", indptr: IntArray) -> Float32Array:
+    """rho of histories, each given from the oldest item to the latest."""
     half_life = model.selection().recency
-    return np.ones(size) if half_life is None else strengths_in_order(size, half_life)
+    if half_life is None:
+        return np.ones(int(indptr[-1]), np.float32)
+    return np.concatenate([strengths_in_order(int(size), half_life) for size in np.diff(indptr)])
 
 
 def liked_part(model: "FactorModel", items: IntArray, values: FloatArray | None) -> BoolArray:

@@ -1,8 +1,7 @@
-"""Recommending: candidates, exclusions, unknown users, in blocks of bounded memory."""
+"""Recommending: for known users, for strangers, for histories; in blocks of bounded memory."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -11,61 +10,47 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from topnrank._typing import BoolArray, Float32Array, FloatArray, IdArray, Int64Array
+from topnrank._typing import Float32Array, IdArray, Int64Array, IntArray
 from topnrank.data.ids import as_array
-from topnrank.errors import ParameterError, one_of
-from topnrank.models.base import Model, RecommendOptions, ranked_table
-from topnrank.models.checks import check_n
+from topnrank.errors import ParameterError
+from topnrank.models.base import Model
+from topnrank.models.histories import Histories, many_histories, one_history, score_all
+from topnrank.models.request import RecommendOptions, Request, check_names
+from topnrank.models.tables import Named, id_column, ranked_table
 from topnrank.storage import write_atomically
 
 BLOCK_BYTES = 64 * 2**20
 """Scores held at a time."""
-UNKNOWN = ("error", "popular", "skip")
+NOTHING = np.empty(0, np.int32)
+"""What a stranger has had."""
 
 
-@dataclass(frozen=True)
-class Request:
-    """What is asked of a model, checked."""
-
-    n: int
-    exclude_seen: bool
-    unknown: str
-    banned: BoolArray
-    """(n_items,) items nobody gets"""
-
-    @classmethod
-    def of(cls, model: Model, n: int, options: RecommendOptions) -> "Request":
-        """Checks the options of `Model.recommend`."""
-        n = check_n("recommend", n)
-        for name in options:
-            one_of("recommend: an option", name, tuple(RecommendOptions.__annotations__))
-        items, exclude = options.get("items"), options.get("exclude")
-        banned = np.zeros(len(model.item_map), np.bool_)
-        if items is not None:
-            banned[:] = True
-            banned[model.item_numbers(items)] = False
-        if exclude is not None:
-            banned[model.item_numbers(exclude)] = True
-        if banned.all():
-            raise ParameterError("recommend: no item is left after `items` and `exclude`; allow at least one")
-        unknown = one_of("unknown", options.get("unknown", "error"), UNKNOWN)
-        return cls(n, bool(options.get("exclude_seen", True)), unknown, banned)
-
-
-def recommend_table(model: Model, users: Any, request: Request) -> pa.Table:
+def recommend_table(model: Model, users: Any, history: Any, n: int, options: RecommendOptions) -> pa.Table:
     """All recommendations in one table."""
-    blocks = list(recommend_blocks(model, users, request))
-    return pa.concat_tables(blocks) if blocks else _empty(model)
+    if history is None:
+        names, blocks = _plan(model, users, n, options)
+        tables = list(blocks)
+        return pa.concat_tables(tables) if tables else _empty(model, names)
+    if users is not None or options.get("histories") is not None:
+        raise ParameterError("recommend: give users or a history, not both; many histories go to histories=...")
+    check_names(options)
+    for name in ("items", "exclude"):
+        if isinstance(options.get(name), Mapping):
+            raise ParameterError(f"recommend: {name} by user needs users or histories; give a list for one history")
+    request = Request.of(model, n, options)
+    (table,) = _history_blocks(model, one_history(model, history, options.get("unknown_items", "error")), request)
+    return table
 
 
-def recommend_parquet(model: Model, path: str | os.PathLike[str], users: Any, request: Request) -> int:
+def recommend_parquet(model: Model, path: str | os.PathLike[str], users: Any, n: int, options: RecommendOptions) -> int:
     """Writes the recommendations block by block; returns the number of rows."""
     rows = 0
+    names, blocks = _plan(model, users, n, options)
 
     def write(temporary: Path) -> None:
         nonlocal rows
-        blocks = recommend_blocks(model, users, request)
-        first = next(blocks, _empty(model))
+        first = next(blocks, None)
+        first = _empty(model, names) if first is None else first  # a table without rows is false, too
         with pq.ParquetWriter(temporary, first.schema, compression="zstd") as writer:
             for block in chain([first], blocks):
                 writer.write_table(block)
@@ -75,23 +60,57 @@ def recommend_parquet(model: Model, path: str | os.PathLike[str], users: Any, re
     return rows
 
 
-def recommend_blocks(model: Model, users: Any, request: Request) -> Iterator[pa.Table]:
-    """Recommendations for `users`, a block of users at a time, in the order asked for."""
-    ids, numbers = _wanted(model, users, request)
+def _plan(model: Model, users: Any, n: int, options: RecommendOptions) -> tuple[IdArray, Iterator[pa.Table]]:
+    """Ids such as those of the users, and the tables of users or histories, in the order asked for."""
+    check_names(options)
+    given = options.get("histories")
+    if given is None:
+        request = Request.of(model, n, options)
+        ids, numbers = _wanted(model, users, request)
+        return model.user_ids_, _user_blocks(model, ids, numbers, request)
+    if users is not None:
+        raise ParameterError("recommend: give users or histories, not both")
+    histories = many_histories(model, given, options.get("unknown_items", "error"))
+    assert histories.names is not None
+    request = Request.of(model, n, options, histories.names)
+    return histories.names, _history_blocks(model, histories, request)
+
+
+def _user_blocks(model: Model, ids: IdArray, numbers: Int64Array, request: Request) -> Iterator[pa.Table]:
+    for part in _parts(model, numbers.size):
+        block = numbers[part]
+        own = (model.seen_indices[slice(*model.seen_indptr[u : u + 2])] if u >= 0 else NOTHING for u in block.tolist())
+        yield _table(model, _scores(model, block), ids[part], own, request)
+
+
+def _history_blocks(model: Model, histories: Histories, request: Request) -> Iterator[pa.Table]:
+    for part in _parts(model, len(histories)):
+        block = histories.part(part)
+        own = (block.of(number) for number in range(len(block)))
+        yield _table(model, score_all(model, block), block.names, own, request)
+
+
+def _parts(model: Model, count: int) -> Iterator[slice]:
+    """Slices of `count` users whose scores fit in a block."""
     size = max(1, BLOCK_BYTES // (4 * len(model.item_map)))
-    for first in range(0, numbers.size, size):
-        block = numbers[first : first + size]
-        yield ranked_table(model, _scores(model, block, request), request.n, ids[first : first + size])
+    return (slice(first, first + size) for first in range(0, count, size))
 
 
-def recommend_history(model: Model, history: Any, request: Request) -> pa.Table:
-    """Recommendations for a user never seen, known only by a history."""
-    items, values = _parse_history(model, history)
-    scores = model.score_history(items, values).astype(np.float32)
-    scores[request.banned] = np.nan
+def _table(
+    model: Model,
+    scores: Float32Array,
+    users: IdArray | None,
+    own: Iterable[IntArray],
+    request: Request,
+) -> pa.Table:
+    """The lists of a block of users; `own` are the items each has had."""
     if request.exclude_seen:
-        scores[items] = np.nan
-    return ranked_table(model, scores[None, :], request.n)
+        for row, had in enumerate(own):
+            scores[row, had] = np.nan
+    request.restrict(scores, users)
+    owners = None if users is None else Named("user", users)
+    items = Named("item", model.item_ids_)
+    return ranked_table(request.best(scores), scores, items, owners, request.min_score)
 
 
 def _wanted(model: Model, users: Any, request: Request) -> tuple[IdArray, Int64Array]:
@@ -110,51 +129,17 @@ def _wanted(model: Model, users: Any, request: Request) -> tuple[IdArray, Int64A
     return (given if integer else given.astype(str).astype(object)), numbers
 
 
-def _scores(model: Model, numbers: Int64Array, request: Request) -> Float32Array:
-    """(users, items) scores with NaN where an item must not be recommended."""
+def _scores(model: Model, numbers: Int64Array) -> Float32Array:
+    """(users, items) scores; strangers get the number of training rows of each item."""
     known = numbers >= 0
     scores = np.empty((numbers.size, len(model.item_map)), np.float32)
     scores[known] = model.score_block(numbers[known])
-    scores[~known] = np.bincount(model.seen_indices, minlength=scores.shape[1])
-    scores[:, request.banned] = np.nan
-    if request.exclude_seen:
-        for row in np.flatnonzero(known):
-            lo, hi = model.seen_indptr[numbers[row]], model.seen_indptr[numbers[row] + 1]
-            scores[row, model.seen_indices[lo:hi]] = np.nan
+    if not known.all():
+        scores[~known] = np.bincount(model.seen_indices, minlength=scores.shape[1])
     return scores
 
 
-def _parse_history(model: Model, history: Any) -> tuple[Int64Array, FloatArray | None]:
-    """Item numbers and ratings (None when only items are given) of a history."""
-    if isinstance(history, str) or not isinstance(history, Iterable):
-        raise ParameterError(
-            f"recommend: a history is a list of items or (item, rating) pairs, or a dict, got {history!r}"
-        )
-    entries = list(history.items()) if isinstance(history, Mapping) else list(history)
-    if not entries:
-        raise ParameterError("recommend: the history is empty; give at least one item")
-    pairs = [entry if isinstance(entry, tuple | list) else (entry, None) for entry in entries]
-    if any(len(pair) != 2 for pair in pairs):
-        raise ParameterError("recommend: a history holds items, or pairs (item, rating), or is a dict {item: rating}")
-    items = model.item_numbers([item for item, _ in pairs])
-    if np.unique(items).size < items.size:
-        raise ParameterError("recommend: an item stands twice in the history; give each item once")
-    ratings = [rating for _, rating in pairs]
-    if all(rating is None for rating in ratings):
-        return items, None
-    try:
-        values = np.array(ratings, np.float64)
-    except (TypeError, ValueError):
-        values = np.array([np.nan])
-    if not np.isfinite(values).all():
-        raise ParameterError(
-            f"recommend: ratings in a history must be finite numbers, for all items or none, got {ratings}"
-        )
-    return items, values
-
-
-def _empty(model: Model) -> pa.Table:
+def _empty(model: Model, users: IdArray) -> pa.Table:
     """The table of recommendations without rows."""
-    id_types = [pa.int64() if known.is_integer else pa.string() for known in (model.user_map, model.item_map)]
-    types = [id_types[0], id_types[1], pa.float32(), pa.int32()]
-    return pa.schema(list(zip(("user", "item", "score", "rank"), types, strict=True))).empty_table()
+    ids = {"user": id_column(users[:0]), "item": id_column(model.item_ids_[:0])}
+    return pa.table({**ids, "score": pa.array([], pa.float32()), "rank": pa.array([], pa.int32())})

@@ -15,6 +15,7 @@ from topnrank.evaluation import evaluate, split_per_user
 from topnrank.evaluation.labels import RELEVANT, relevance
 from topnrank.evaluation.metrics import parse_metrics
 from topnrank.models.base import Fitted
+from topnrank.models.learnt import learnt_arrays
 from topnrank.models.persistence import encode
 from topnrank.models.prepare import Prepared
 from topnrank.scorers import Parameters
@@ -112,7 +113,7 @@ class Run:
 
     def _measure(self, engine: Engine) -> float:
         """The validation metric of the parameters as they are now."""
-        learnt = self.model._learnt(engine.state.parameters, self.prepared)
+        learnt = learnt_arrays(self.model, engine.state.parameters, self.prepared)
         snapshot = self._snapshot(learnt)
         result = evaluate(
             snapshot,

@@ -9,13 +9,14 @@
     class TestMyLoss(ObjectiveTests):
         objectives = (MyLoss(), MyLoss(sharp=True))
 
-`ModelTests` runs everything that is expected of a model: parameters, fitting, recommending, files, quality.
+`ModelTests` runs everything that is expected of a model: parameters, fitting, recommending with all
+options, explaining, files, quality.
 `ObjectiveTests` does so for an objective: its gradient, hazards, symmetries.
 """
 
 import pytest
 
-_PARTS = ("base", "parameters", "fitting", "recommending", "files", "quality", "objectives")
+_PARTS = ("base", "parameters", "fitting", "recommending", "wishes", "insight", "files", "quality", "objectives")
 pytest.register_assert_rewrite(*(f"topnrank.testing.{part}" for part in _PARTS))
 
 from topnrank.testing.base import small_data, small_split  # noqa: E402 (after the rewriting of their assertions)

@@ -61,6 +61,13 @@ def seen_items(model: Model, user: Any) -> set[Any]:
     return set(model.item_ids_[rows].tolist())
 
 
+def ratings_of(data: Interactions, user: int) -> dict[Any, float]:
+    """The ratings of the user with this number, by item."""
+    rows = slice(data.indptr[user], data.indptr[user + 1])
+    assert data.ratings is not None
+    return dict(zip(data.items.ids[data.indices[rows]].tolist(), data.ratings[rows].tolist(), strict=True))
+
+
 def is_close(first: Any, second: Any) -> bool:
     """Whether scores agree as nearly as single precision allows."""
     return bool(np.allclose(first, second, rtol=1e-4, atol=1e-5))

@@ -55,7 +55,12 @@ class ParameterTests(ModelUnderTest):
             lambda: model.recommend(),
             lambda: model.recommend(history=[train.items.ids[0]]),
             lambda: model.score(train.users.ids[0], train.items.ids[0]),
+            lambda: model.recommend(histories={"new": [train.items.ids[0]]}),
+            lambda: model.explain(train.users.ids[0], train.items.ids[0]),
+            lambda: model.explain(history=[train.items.ids[0]], item=train.items.ids[0]),
             lambda: model.similar_items(train.items.ids[0]),
+            lambda: model.similar_users(train.users.ids[0]),
+            lambda: model.export_factors(),
             lambda: model.save("never written"),
             lambda: model.user_ids_,
         )

@@ -1,0 +1,44 @@
+"""What a trained model keeps: parameters, and what scoring needs beside them."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from topnrank._typing import FloatArray
+from topnrank.kernels.history import HistoryState, history_vectors
+from topnrank.models.links import STRENGTHS, neighbour_arrays
+from topnrank.models.prepare import Prepared
+from topnrank.scorers import History, Parameters, Rows
+
+if TYPE_CHECKING:
+    from topnrank.models.factor_model import FactorModel
+
+VALUES = "seen_values"
+"""The array of the ratings or weights of the training rows: with them a known user's history can be told again."""
+
+
+def learnt_arrays(model: "FactorModel", parameters: Parameters, prepared: Prepared) -> dict[str, FloatArray]:
+    """The parameters; with users="history" the users' sums and the items' rating offsets; neighbours; the rows' values."""
+    arrays: dict[str, FloatArray] = {name: block.astype(np.float32) for name, block in parameters.items()}
+    if prepared.residuals is not None:
+        arrays["user_factors"] = history_sums(model, arrays, prepared.rows)
+        arrays["item_offsets"] = prepared.residuals.offsets
+    values = prepared.data.ratings if prepared.facts["value"] == "ratings" else prepared.data.weights
+    assert values is not None
+    arrays[VALUES] = values.astype(np.float32)
+    if prepared.rows.strengths.size:
+        arrays[STRENGTHS] = prepared.rows.strengths
+    if prepared.fixed.neighbours is not None:
+        arrays |= neighbour_arrays(prepared.fixed.neighbours, prepared.rows.gains > 0)
+    return arrays
+
+
+def history_sums(model: "FactorModel", arrays: dict[str, Any], rows: Rows) -> FloatArray:
+    """(n_users, k) s_u of the histories `rows`, for items outside them."""
+    scorer = model.scorer()
+    assert isinstance(scorer, History)
+    names = ("item_factors", "history_factors", "rating_factors", "item_bias")
+    state = HistoryState(*(arrays[name].astype(np.float32, copy=False) for name in names))
+    sums = np.empty((rows.indptr.size - 1, model.factors), np.float32)
+    history_vectors(rows, state, scorer.exponent, sums)
+    return sums

@@ -1,0 +1,140 @@
+"""partial_fit: new events, new users and new items, without training again from the start.
+
+The model keeps the value of every training row, so old and new rows make up the whole data again; a pair that comes again
+takes its new value. Then
+
+* users="history": users are what their histories are, so new events and new users count at once, exactly;
+* what was never trained is trained as usual, for some epochs: the vectors of new items, and with users="factors" the
+  vectors of users with new rows;
+* all that was trained before stays as it is;
+* neighbours and rating offsets, which have closed forms, are computed from the whole data.
+
+Old items so do not learn from new events; train anew when many have come. The learning rate starts as in a new training.
+"""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from topnrank._typing import FloatArray, Int64Array
+from topnrank.data.feedback import WeightColumn
+from topnrank.data.interactions import Interactions
+from topnrank.data.policies import feedback_from, feedback_from_dict
+from topnrank.engines import State, make_engine
+from topnrank.errors import DataError, ParameterError
+from topnrank.models.base import Fitted
+from topnrank.models.learnt import VALUES, learnt_arrays
+from topnrank.models.links import STRENGTHS
+from topnrank.models.prepare import Prepared, prepare
+from topnrank.scorers.neighbours import SCALE
+from topnrank.training import AdaGrad, make_optimizer, train
+
+if TYPE_CHECKING:
+    from topnrank.models.factor_model import FactorModel
+
+
+def add_rows(model: "FactorModel", new: Interactions, epochs: int) -> Fitted:
+    """The fitted state of `model`, all settings given, after the rows of `new`."""
+    if not isinstance(make_optimizer(model.optimizer), AdaGrad):
+        raise ParameterError(f"partial_fit needs optimizer='adagrad', got {model.optimizer!r}; train anew instead")
+    if VALUES not in model.fitted.arrays:
+        raise ParameterError(
+            "partial_fit: this model does not hold the values of its rows, as early files do not; fit it"
+        )
+    rows = _weighed(model, new)
+    whole = _merged(model, rows)
+    known = model.fitted.facts.get("feedback")
+    policy = feedback_from_dict(known) if known is not None and model.fitted.facts["value"] == "ratings" else None
+    given = model.policy() if model.fitted.facts["value"] == "ratings" else WeightColumn()
+    prepared = prepare(whole, policy or given, model.selection(), strict=False)
+    state = _state(model, prepared)
+    schedule = replace(model.schedule(prepared.rows), epochs=epochs, iterations=None)
+    schedule = replace(schedule, users=np.intersect1d(schedule.users, _taught(model, whole, rows)))
+    if schedule.users.size and epochs:
+        problem = model.problem(prepared.rows, prepared.fixed)
+        train(make_engine(model.engine, problem, state, model.num_threads), schedule)
+    facts: dict[str, Any] = {**model.fitted.facts, **prepared.facts, "rows": len(prepared.data)}
+    if known is not None:
+        facts["feedback"] = known  # that of the events, not of the weights they have become
+    return Fitted.of(prepared.data, learnt_arrays(model, state.parameters, prepared), **facts)
+
+
+def _weighed(model: "FactorModel", new: Interactions) -> Interactions:
+    """The new rows with the column that the model was trained on: ratings, or weights by the same feedback."""
+    if len(new) == 0:
+        raise DataError("partial_fit: there are no new rows")
+    value = model.fitted.facts["value"]
+    if value == "ratings":
+        if new.ratings is None:
+            raise DataError("partial_fit: the model was trained on ratings, and the new rows have none")
+        return new.take(new.pair_starts)
+    known = model.fitted.facts.get("feedback")
+    if known is not None and new.types is None:
+        raise DataError("partial_fit: the model was trained on feedback types, and the new rows have none")
+    policy = feedback_from(model.policy(), new) if known is None else feedback_from_dict(known)
+    return policy(new)
+
+
+def _merged(model: "FactorModel", new: Interactions) -> Interactions:
+    """Old and new rows; of a pair that comes again the new one."""
+    fitted, value = model.fitted, str(model.fitted.facts["value"])
+    if new.users.is_integer != fitted.users.is_integer or new.items.is_integer != fitted.items.is_integer:
+        raise DataError("partial_fit: the ids of the new rows are of another kind (numbers or text) than the model's")
+    users = np.repeat(np.arange(len(fitted.users)), np.diff(fitted.indptr))
+    pairs = users * len(fitted.items) + fitted.indices
+    again_users, again_items = fitted.users.index(new.users.ids), fitted.items.index(new.items.ids)
+    both = (again_users[new.user_index] >= 0) & (again_items[new.indices] >= 0)
+    again = again_users[new.user_index[both]] * len(fitted.items) + again_items[new.indices[both]]
+    kept = ~np.isin(pairs, again)
+    columns: dict[str, Any] = {value: np.concatenate([fitted.arrays[VALUES][kept], _column(new, value)])}
+    if model.selection().recency is not None:
+        columns["timestamps"] = np.concatenate([_past(model)[kept], _now(new)])
+    return Interactions.from_arrays(
+        np.concatenate([fitted.users.ids[users[kept]], new.users.ids[new.user_index]]),
+        np.concatenate([fitted.items.ids[fitted.indices[kept]], new.items.ids[new.indices]]),
+        **columns,
+    )
+
+
+def _column(rows: Interactions, value: str) -> FloatArray:
+    column = rows.ratings if value == "ratings" else rows.weights
+    assert column is not None
+    return column
+
+
+def _past(model: "FactorModel") -> Int64Array:
+    """Moments before 0 in the order of the old rows: only the order of a user's rows matters."""
+    half_life = model.selection().recency
+    assert half_life is not None
+    return -1 - np.round(-half_life * np.log2(model.fitted.arrays[STRENGTHS].astype(np.float64))).astype(np.int64)
+
+
+def _now(new: Interactions) -> Int64Array:
+    if new.timestamps is None:
+        raise DataError("partial_fit: the model has recency, which needs timestamps, and the new rows have none")
+    return np.asarray(new.timestamps - new.timestamps.min())
+
+
+def _state(model: "FactorModel", prepared: Prepared) -> State:
+    """Old parameters in their new places, held fast by accumulators without end; start values for what is new."""
+    data, fitted = prepared.data, model.fitted
+    state = model.start_state(data.n_users, data.n_items)
+    places = {"user": data.users.index(fitted.users.ids), "item": data.items.index(fitted.items.ids)}
+    for name, block in state.parameters.items():
+        if name == SCALE:
+            block[:], state.accumulators[name][:] = fitted.arrays[name], np.inf
+            continue
+        old = places["user" if name == model.scorer().user_block else "item"]
+        block[old] = fitted.arrays[name]
+        if name != model.scorer().user_block:
+            state.accumulators[name][old] = np.inf
+    return state
+
+
+def _taught(model: "FactorModel", whole: Interactions, new: Interactions) -> Int64Array:
+    """Users to visit: those with new items, or with free vectors all who have new rows."""
+    rows = np.ones(len(new), np.bool_)
+    if model.scorer().user_block is None:
+        rows = model.fitted.items.index(new.items.ids)[new.indices] < 0
+    return np.unique(whole.users.index(new.users.ids[new.user_index[rows]]))
