@@ -154,11 +154,13 @@ def history_item_step(batch, touched, G, sums, state, accumulators, rules, moved
         bias, qc, qe, yc, xe, lists, histories = _visit_sums(
             batch, G, sums, touched.entries[lo:hi], touched.owners[lo:hi], work
         )
-        for d in range(q.size):
-            work[0, d] -= qc * y[d] + qe * x[d]
-            work[1, d] -= yc * q[d]
-            work[2, d] -= xe * q[d]
-        moved[t] = step_row(rules[0], lists, work[0], q, accumulators.Q[i])
-        moved[t] += step_row(rules[1], histories, work[1], y, accumulators.Y[i])
-        moved[t] += step_row(rules[1], histories, work[2], x, accumulators.X[i])
+        moved[t] = 0.0
+        if histories > 0.0:  # items that were only sampled have no part in a history
+            for d in range(q.size):
+                work[0, d] -= qc * y[d] + qe * x[d]
+                work[1, d] -= yc * q[d]
+                work[2, d] -= xe * q[d]
+            moved[t] += step_row(rules[1], histories, work[1], y, accumulators.Y[i])
+            moved[t] += step_row(rules[1], histories, work[2], x, accumulators.X[i])
+        moved[t] += step_row(rules[0], lists, work[0], q, accumulators.Q[i])
         moved[t] += step_number(rules[2], lists, bias, state.b, accumulators.b, i)

@@ -41,8 +41,8 @@ _GROUPS = {
     "item_bias": "bias",
 }
 """Which group of `regularization` each block of parameters belongs to."""
-SCALE_START, SCALE_ACCUMULATOR, SCALE_RATE = 4.0, 1e-3, 0.2
-"""Where the neighbours' scale and its AdaGrad accumulator begin, and its rate."""
+SCALE_ACCUMULATOR, SCALE_RATE = 1e-3, 0.05
+"""Where the AdaGrad accumulator of the neighbours' scale begins, and its rate as a share of the scale's start."""
 HISTORY_PENALTY = 5.0
 """History vectors are summed over a whole list, so a plain number penalises them this many times as much."""
 
@@ -209,17 +209,17 @@ class FactorModel(Model):
             block: Rule(adagrad, self.learning_rate if self.bias or group != "bias" else 0.0, 2.0 * penalties[group])
             for block, group in _GROUPS.items()
         }
-        rules[SCALE] = Rule(True, SCALE_RATE, 0.0)
+        rules[SCALE] = Rule(True, SCALE_RATE * fixed.scale, 0.0)
         negatives = self.selection().negatives
         problem = Problem(self.scorer(), self.objective(), rows, rules, negatives, self.seed, adaptive, adaptive)
         return replace(problem, neighbours=fixed.neighbours, chances=fixed.chances)
 
-    def start_state(self, n_users: int, n_items: int) -> State:
+    def start_state(self, n_users: int, n_items: int, fixed: Fixed = NOTHING) -> State:
         """Start values and fresh accumulators."""
         parameters = self.scorer().initialise(n_users, n_items, self.seed)
-        if self.selection().ridge is None:
+        if fixed.neighbours is None:
             return start_state(parameters, make_optimizer(self.optimizer))
-        parameters[SCALE] = np.array([SCALE_START], np.float32)
+        parameters[SCALE] = np.array([fixed.scale], np.float32)
         state = start_state(parameters, make_optimizer(self.optimizer))
         state.accumulators[SCALE][:] = SCALE_ACCUMULATOR
         return state

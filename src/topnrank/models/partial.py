@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from topnrank._typing import FloatArray, Int64Array
+from topnrank._typing import BoolArray, FloatArray, Int64Array
 from topnrank.data.feedback import WeightColumn
+from topnrank.data.ids import IdMap
 from topnrank.data.interactions import Interactions
 from topnrank.data.policies import feedback_from, feedback_from_dict
 from topnrank.engines import State, make_engine
@@ -77,24 +78,24 @@ def _weighed(model: "FactorModel", new: Interactions) -> Interactions:
 
 
 def _merged(model: "FactorModel", new: Interactions) -> Interactions:
-    """Old and new rows; of a pair that comes again the new one."""
+    """Old and new rows; of a pair that comes again the new one. Known users and items stay, also without rows."""
     fitted, value = model.fitted, str(model.fitted.facts["value"])
     if new.users.is_integer != fitted.users.is_integer or new.items.is_integer != fitted.items.is_integer:
         raise DataError("partial_fit: the ids of the new rows are of another kind (numbers or text) than the model's")
-    users = np.repeat(np.arange(len(fitted.users)), np.diff(fitted.indptr))
-    pairs = users * len(fitted.items) + fitted.indices
-    again_users, again_items = fitted.users.index(new.users.ids), fitted.items.index(new.items.ids)
-    both = (again_users[new.user_index] >= 0) & (again_items[new.indices] >= 0)
-    again = again_users[new.user_index[both]] * len(fitted.items) + again_items[new.indices[both]]
-    kept = ~np.isin(pairs, again)
-    columns: dict[str, Any] = {value: np.concatenate([fitted.arrays[VALUES][kept], _column(new, value)])}
+    users, user_codes = IdMap.encode(np.concatenate([fitted.users.ids, new.users.ids]))
+    items, item_codes = IdMap.encode(np.concatenate([fitted.items.ids, new.items.ids]))
+    owners = np.repeat(np.arange(len(fitted.users)), np.diff(fitted.indptr))
+    user = user_codes[np.concatenate([owners, len(fitted.users) + new.user_index])].astype(np.int64)
+    item = item_codes[np.concatenate([fitted.indices, len(fitted.items) + new.indices])].astype(np.int64)
+    pair, n_old = user * len(items) + item, len(fitted.indices)
+    kept = np.ones(pair.size, np.bool_)
+    kept[:n_old] = ~np.isin(pair[:n_old], pair[n_old:])
+    order = np.flatnonzero(kept)[np.argsort(pair[kept], kind="stable")]
+    columns: dict[str, Any] = {value: np.concatenate([fitted.arrays[VALUES], _column(new, value)])[order]}
     if model.selection().recency is not None:
-        columns["timestamps"] = np.concatenate([_past(model)[kept], _now(new)])
-    return Interactions.from_arrays(
-        np.concatenate([fitted.users.ids[users[kept]], new.users.ids[new.user_index]]),
-        np.concatenate([fitted.items.ids[fitted.indices[kept]], new.items.ids[new.indices]]),
-        **columns,
-    )
+        columns["timestamps"] = np.concatenate([_past(model), _now(new)])[order]
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(user[order], minlength=len(users)))])
+    return Interactions(users=users, items=items, indptr=indptr, indices=item[order].astype(np.int32), **columns)
 
 
 def _column(rows: Interactions, value: str) -> FloatArray:
@@ -119,8 +120,9 @@ def _now(new: Interactions) -> Int64Array:
 def _state(model: "FactorModel", prepared: Prepared) -> State:
     """Old parameters in their new places, held fast by accumulators without end; start values for what is new."""
     data, fitted = prepared.data, model.fitted
-    state = model.start_state(data.n_users, data.n_items)
+    state = model.start_state(data.n_users, data.n_items, prepared.fixed)
     places = {"user": data.users.index(fitted.users.ids), "item": data.items.index(fitted.items.ids)}
+    trained = places["item"][_has_rows(fitted)]
     for name, block in state.parameters.items():
         if name == SCALE:
             block[:], state.accumulators[name][:] = fitted.arrays[name], np.inf
@@ -128,13 +130,19 @@ def _state(model: "FactorModel", prepared: Prepared) -> State:
         old = places["user" if name == model.scorer().user_block else "item"]
         block[old] = fitted.arrays[name]
         if name != model.scorer().user_block:
-            state.accumulators[name][old] = np.inf
+            state.accumulators[name][trained] = np.inf
     return state
+
+
+def _has_rows(fitted: Fitted) -> BoolArray:
+    """(n_items,) which items had rows in training."""
+    return np.bincount(fitted.indices, minlength=len(fitted.items)) > 0
 
 
 def _taught(model: "FactorModel", whole: Interactions, new: Interactions) -> Int64Array:
     """Users to visit: those with new items, or with free vectors all who have new rows."""
     rows = np.ones(len(new), np.bool_)
     if model.scorer().user_block is None:
-        rows = model.fitted.items.index(new.items.ids)[new.indices] < 0
+        known = model.fitted.items.index(new.items.ids)
+        rows = ((known < 0) | ~_has_rows(model.fitted)[known])[new.indices]
     return np.unique(whole.users.index(new.users.ids[new.user_index[rows]]))

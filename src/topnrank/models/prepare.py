@@ -43,9 +43,13 @@ class Fixed(NamedTuple):
     neighbours: Neighbours | None = None
     chances: Int64Array | None = None
     """(n_items,) see `Problem.chances`"""
+    scale: float = 0.0
+    """Where the neighbours' scale begins"""
 
 
 NOTHING = Fixed()
+LINK_OF_A_LIKE = 1.2
+"""The neighbours' scale begins where they give so much to the score of a like on average, however sparse the data."""
 CHANCE_UNIT = 1024.0
 """Chances are whole numbers; this many units for an item without likes."""
 
@@ -88,7 +92,8 @@ def prepare(
         e = residuals.of(weighted.indptr, weighted.indices, values)
     rows = Rows(weighted.indptr, weighted.indices, weights, e)
     if selection.recency is not None:
-        rows = rows._replace(strengths=strengths_by_time(weighted, selection.recency))
+        strengths = strengths_by_time(weighted, selection.recency)
+        rows = rows._replace(strengths=strengths, gains=weights * strengths)
     if selection.relevant_only:
         rows = rows._replace(listed=weights != 0 if selection.disliked else weights > 0)
     rows, fixed = _hold_fixed(rows, weighted.n_items, selection) if earlier is None else (rows, earlier.fixed)
@@ -113,7 +118,8 @@ def _hold_fixed(rows: Rows, n_items: int, selection: Selection) -> tuple[Rows, F
     solved = fit_neighbours(Liked(indptr, rows.items[liked], n_items, strengths), selection.ridge, left_out=True)
     links = np.zeros(rows.items.size, np.float32)
     links[liked] = solved.links
-    return rows._replace(links=links), Fixed(solved.neighbours, chances)
+    scale = LINK_OF_A_LIKE / max(float(np.abs(solved.links).mean()), 1e-6)
+    return rows._replace(links=links), Fixed(solved.neighbours, chances, scale)
 
 
 def sampling_chances(counts: IntArray) -> Int64Array:

@@ -3,7 +3,8 @@
     rho_uj = 2^-(later_uj / half-life),   later_uj = how many of the user's items are later than j
 
 Counted in items, not in days, so that one number suits users of every pace. It says how histories and likes are summed up,
-in training and in prediction; it needs the order of events, so it makes sense where the next items are wanted.
+in training and in prediction, and how much an item of a training list counts: what stands at the end of a history is most
+like what is asked for next. It needs the order of events, so it makes sense where the next items are wanted.
 """
 
 import numpy as np
@@ -11,6 +12,9 @@ import numpy as np
 from topnrank._typing import Float32Array
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError
+
+FAINTEST = 1e-6
+"""However long past, an event is not nothing."""
 
 
 def strengths_by_time(data: Interactions, half_life: float) -> Float32Array:
@@ -29,7 +33,7 @@ def strengths_by_time(data: Interactions, half_life: float) -> Float32Array:
 
 def strengths_by_age(later: np.ndarray[tuple[int, ...], np.dtype[np.int64]], half_life: float) -> Float32Array:
     """rho of items that `later` others came after."""
-    return np.exp2(-later / half_life).astype(np.float32)
+    return np.maximum(np.exp2(-later / half_life), FAINTEST).astype(np.float32)
 
 
 def strengths_in_order(size: int, half_life: float) -> Float32Array:

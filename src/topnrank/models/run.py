@@ -83,7 +83,8 @@ class Run:
     def go(self, bar: ExitStack | None) -> Outcome:
         """Starts or resumes, trains to the end, and returns the parameters to keep."""
         schedule = self.model.schedule(self.prepared.rows)
-        state = self.model.start_state(self.prepared.data.n_users, self.prepared.data.n_items)
+        data, fixed = self.prepared.data, self.prepared.fixed
+        state = self.model.start_state(data.n_users, data.n_items, fixed)
         done, finished = 0, False
         if self.checkpoint is not None and (earlier := self.checkpoint.resume()) is not None:
             state, done, finished = earlier

@@ -18,7 +18,7 @@ class InsightTests(ModelUnderTest):
 
     def test_the_parts_of_an_explanation_make_the_score(self, fitted: Model, test: Interactions) -> None:
         users, items, history = fitted.user_ids_[[5, 5, 2]], fitted.item_ids_[[7, 30, 7]], ratings_of(test, 4)
-        if "history_factors" not in fitted.fitted.arrays:
+        if not {"history_factors", "neighbours"} & set(fitted.fitted.arrays):
             for question in ({"user": users, "item": items}, {"history": history, "item": items[0]}):
                 with pytest.raises(ParameterError, match="users='history'"):
                     fitted.explain(**question)
@@ -53,7 +53,7 @@ class InsightTests(ModelUnderTest):
 
     def test_similar_items_of_many(self, fitted: Model) -> None:
         items = fitted.item_ids_[[8, 1]].tolist()
-        if "item_factors" not in fitted.fitted.arrays:
+        if type(fitted).likeness is Model.likeness and "item_factors" not in fitted.fitted.arrays:
             return
         table = fitted.similar_items(items, n=3)
         assert table.column_names == ["of", "item", "score", "rank"]
@@ -64,6 +64,10 @@ class InsightTests(ModelUnderTest):
     def test_exported_vectors_give_the_same_lists(self, fitted: Model, tmp_path: Path) -> None:
         if "user_factors" not in fitted.fitted.arrays:
             with pytest.raises(ParameterError, match="has no vectors"):
+                fitted.export_factors()
+            return
+        if "neighbours" in fitted.fitted.arrays:
+            with pytest.raises(ParameterError, match="no product of vectors"):
                 fitted.export_factors()
             return
         exported = fitted.export_factors(tmp_path / "vectors.npz")
