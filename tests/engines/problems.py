@@ -11,7 +11,8 @@ from topnrank.scorers import Factors, History, Neighbours, Rows, Rule
 from topnrank.scorers.neighbours import SCALE
 
 N_USERS, N_ITEMS = 12, 15
-SCORERS = {"factors": Factors(4, 0.3), "history": History(4, 0.3)}
+SCORERS = {"factors": Factors(4, 0.3), "history": History(4, 0.3), "types": History(4, 0.3, channels=3)}
+"""The last: histories with three types of feedback, each with vectors of its own"""
 
 
 def random_rows(seed: int = 0) -> Rows:
@@ -20,7 +21,7 @@ def random_rows(seed: int = 0) -> Rows:
     lists = [np.sort(np.append(0, 1 + draw.permutation(N_ITEMS - 2)[: draw.integers(1, 9)])) for _ in range(N_USERS)]
     indptr = np.concatenate([[0], np.cumsum([items.size for items in lists])]).astype(np.int64)
     gains, residuals = draw.normal(size=(2, indptr[-1])).astype(np.float32)
-    return Rows(indptr, np.concatenate(lists).astype(np.int32), gains, residuals)
+    return Rows(indptr, np.concatenate(lists).astype(np.int32), gains, residuals[:, None])
 
 
 LISTS = ("whole", "liked", "sampled", "linked")
@@ -38,6 +39,9 @@ def make_problem(
     rules = {name: Rule(adagrad, rate, decays[name]) for name in names}
     rows = random_rows() if lists == "whole" else random_rows()._replace(listed=random_rows().gains > 0)
     negatives = 4 if lists == "sampled" else 0
+    if scorer == "types":
+        types = stream(9, "test types").integers(0, 3, rows.items.size)
+        rows = rows._replace(residuals=np.eye(3, dtype=np.float32)[types])
     problem = Problem(SCORERS[scorer], objective or WeightedDCG(n=5), rows, rules, negatives, seed=3)
     return linked(problem, Rule(adagrad, rate, 0.0)) if lists == "linked" else problem
 

@@ -31,7 +31,7 @@ def batch_of(lists, sampled=0, weight=1.0, progress=1.0, history=0):
     for n in range(len(lists)):  # weights that differ, with the mean asked for
         drawn = weights[own[n] : offsets[n + 1]]
         drawn[:] = weight * (1.0 + 0.5 * np.linspace(-1.0, 1.0, drawn.size)) if drawn.size > 1 else weight
-    no_residuals, strengths = np.empty(0, np.float32), np.ones(scores.size, np.float32)
+    no_residuals, strengths = np.empty((0, 1), np.float32), np.ones(scores.size, np.float32)
     flat = (items, gains, no_residuals, strengths)
     return Batch(users, offsets, first, own, *flat, keys, weights, counts, float(progress)), scores
 

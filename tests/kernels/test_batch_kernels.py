@@ -31,7 +31,7 @@ def rows_of(items_by_user, residuals=True):
     indptr = np.concatenate([[0], np.cumsum([len(items) for items in items_by_user])]).astype(np.int64)
     items = np.array([item for items in items_by_user for item in items], np.int32)
     gains = np.arange(items.size, dtype=np.float32)
-    return Rows(indptr, items, gains, 10 * gains if residuals else np.empty(0, np.float32))
+    return Rows(indptr, items, gains, (10 * gains if residuals else gains[:0])[:, None])
 
 
 @given(items_by_user=lists, data=st.data())

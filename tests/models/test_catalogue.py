@@ -163,6 +163,65 @@ def test_types_below_zero_push_items_down():
     assert places[1] > places[0] + 3.0
 
 
+@pytest.mark.parametrize("neighbours", [0, 6])
+def test_types_with_vectors_of_their_own(tmp_path, neighbours):
+    """Views say nothing here and purchases all: with vectors of their own the model can tell them apart."""
+    bought, rng = groups(), np.random.default_rng(1)
+    viewed = [(user, int(item)) for user in range(120) for item in rng.permutation(60)[:12]]
+    users = bought.user_index.tolist() + [user for user, _ in viewed]
+    items = bought.indices.tolist() + [item for _, item in viewed]
+    log = Interactions.from_arrays(users, items, types=["buy"] * len(bought) + ["view"] * len(viewed))
+    weights = EventWeights({"buy": 1.0, "view": 0.01})
+    settings = SMALL | {"epochs": 20, "neighbours": neighbours, "feedback": weights}
+    model = TopNRank(**settings, type_vectors=True).fit(log)
+    assert model.fitted.arrays["rating_factors"].shape == (60, 2 * 8)
+    model.save(tmp_path / "model")
+    again = tnr.load(tmp_path / "model")
+    weighed, user = weights(log), 4
+    rows = slice(weighed.indptr[user], weighed.indptr[user + 1])
+    history = (weighed.indices[rows].astype(np.int64), weighed.weights[rows].astype(np.float64))
+    assert_allclose(again.score_history(*history), model.score_block(np.array([user]))[0], atol=2e-5)
+    parts = model.explain(int(log.users.ids[user]), 7)
+    assert sum(parts["part"].to_pylist()) == pytest.approx(float(model.score([log.users.ids[user]], [7])[0]), abs=1e-4)
+    lifts = []
+    for weight in (1.0, 0.01):
+        scores = model.score_history(np.array([30, 31, 32]), np.full(3, weight))
+        lifts.append(scores[33:40].mean() - scores.mean())
+    assert lifts[0] > lifts[1] or neighbours
+
+
+def test_vectors_by_type_need_types():
+    with pytest.raises(DataError, match="a weight for each feedback type"):
+        TopNRank(**SMALL, type_vectors=True).fit(groups())
+    with pytest.raises(ParameterError, match="type_vectors are parts of histories"):
+        TopNRank(**SMALL, users="factors", type_vectors=True)
+
+
+@pytest.mark.parametrize("neighbours", [0, 6])
+def test_recency_lets_the_latest_items_speak(neighbours):
+    """Users go from one group of items to the next; who looks at the end of the history finds the second group."""
+    drawn, rows = np.random.default_rng(2), []
+    for user in range(240):
+        for late in (0, 1):
+            chosen = drawn.permutation(10)[:6]
+            rows += [(user, 10 * ((user + late) % 6) + int(item), 10 * late + n) for n, item in enumerate(chosen)]
+    users, items, times = zip(*rows, strict=True)
+    data, shares = Interactions.from_arrays(users, items, timestamps=times), []
+    for recency in (None, 2.0):
+        model = TopNRank(**SMALL | {"epochs": 20, "neighbours": neighbours}, recency=recency).fit(data)
+        lists = model.recommend(n=2)
+        asked = (lists["user"].to_numpy() + 1) % 6
+        shares.append(float(np.mean(lists["item"].to_numpy() // 10 == asked)))
+    assert shares[1] > max(shares[0] + 0.1, 0.8)
+    latest = model.recommend(history=[0, 1, 2, 30, 31, 32], n=2)["item"].to_pylist()
+    assert all(30 <= item < 40 for item in latest)
+
+
+def test_recency_needs_times():
+    with pytest.raises(DataError, match="recency needs timestamps"):
+        TopNRank(**SMALL, recency=2.0).fit(groups())
+
+
 # -- bad input --------------------------------------------------------------------------------------------------------
 
 

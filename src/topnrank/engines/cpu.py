@@ -43,7 +43,8 @@ class CpuEngine:
         n_items = state.parameters["item_bias"].size
         self.counts = np.zeros(n_items, np.int64)
         """Scratch of `invert`, zero between visits."""
-        self.own = (np.zeros(n_items, np.float32), np.zeros(n_items, np.float32))
+        channels = getattr(problem.scorer, "channels", 1)
+        self.own = (np.zeros(n_items, np.float32), np.zeros((n_items, channels), np.float32))
         """Scratch of `own_products`."""
         masses = np.ones(n_items, np.int64) if problem.chances is None else problem.chances
         self.marks = np.zeros((CHUNKS, n_items if problem.neighbours is not None else 0), np.float32)

@@ -34,7 +34,8 @@ def visited(rows: Rows, user: int, problem: Problem, n_items: int, key: int) -> 
     if listed.any() and unobserved.size and problem.negatives:
         sampled, weights = _sample(unobserved, problem, key)
     nothing = np.zeros(sampled.size)
-    residuals = np.concatenate([rows.residuals[order], nothing]) if rows.residuals.size else np.empty(0)
+    unknown = np.zeros((sampled.size, rows.residuals.shape[1]))
+    residuals = np.concatenate([rows.residuals[order], unknown]) if rows.residuals.size else np.empty((0, 1))
     items, gains = np.concatenate([rows.items[order], sampled]), np.concatenate([rows.gains[order], nothing])
     strengths = rows.strengths[order].astype(np.float64) if rows.strengths.size else np.ones(order.size)
     return Visited(user, items, gains, residuals, aside.size, order.size, weights, strengths)

@@ -108,7 +108,7 @@ def lay_out(users, keys, rows, plan):
     offsets, first, own = _sizes(users, rows, plan)
     items = np.empty(offsets[-1], np.int32)
     gains = np.zeros(offsets[-1], np.float64)
-    residuals = np.zeros(offsets[-1] if rows.residuals.size else 0, np.float32)
+    residuals = np.zeros((offsets[-1] if rows.residuals.size else 0, rows.residuals.shape[1]), np.float32)
     strengths = np.ones(offsets[-1], np.float32)
     weights = np.ones(offsets[-1], np.float64)
     counts = np.ones(users.size, np.float64)
@@ -127,7 +127,8 @@ def lay_out(users, keys, rows, plan):
             items[target] = rows.items[p]
             gains[target] = rows.gains[p]
             if residuals.size:
-                residuals[target] = rows.residuals[p]
+                for b in range(residuals.shape[1]):
+                    residuals[target, b] = rows.residuals[p, b]
             if rows.strengths.size:
                 strengths[target] = rows.strengths[p]
         sampled = offsets[n + 1] - own[n]

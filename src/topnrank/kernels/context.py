@@ -25,7 +25,7 @@ class Batch(NamedTuple):
     gains: Float64Array
     """(flat,) 0 for sampled rows"""
     residuals: Float32Array
-    """(flat,) 0 for sampled rows; or empty"""
+    """(flat, channels) 0 for sampled rows; or empty"""
     strengths: Float32Array
     """(flat,) how much a row counts in the user's history: 1, or less for what is long past"""
     keys: UInt64Array

@@ -46,7 +46,7 @@ class OneHistory(NamedTuple):
 
 def history_contributions(model: "FactorModel", history: OneHistory, targets: IntArray) -> Contributions:
     """The parts of a model with users="history": those of the factors, and those of the neighbours where it has them."""
-    scorer, items = model.scorer(), history.items
+    scorer, items = model.scorer(len(model.fitted.facts.get("type_weights", [0]))), history.items
     if not isinstance(scorer, History):
         raise ParameterError(
             f"explain: this {type(model).__name__} has free user vectors, in which a user's items cannot be told apart; "
@@ -55,8 +55,7 @@ def history_contributions(model: "FactorModel", history: OneHistory, targets: In
     whole = np.array([0, items.size])
     residuals = residuals_of(model, whole, items, history.values)
     rho = history_strengths(model, whole) if history.strengths is None else history.strengths
-    y, x = (model.array(name)[items].astype(np.float64) for name in ("history_factors", "rating_factors"))
-    vectors = scorer.scale(items.size) * rho[:, None] * (y + residuals[:, None] * x)
+    vectors = scorer.scale(items.size) * rho[:, None] * scorer.parts(model.fitted.arrays, items, residuals)
     q = model.item_factors_[targets].astype(np.float64)
     parts = {"history": q @ vectors.T}
     if (links := linked(model.fitted)) is not None:

@@ -183,10 +183,10 @@ class FactorModel(Model):
         """What the model is trained for: to rank the items a user has rated ("rated") or all items ("catalogue")."""
         return "rated"
 
-    def scorer(self) -> Scorer:
-        """How parameters become scores."""
+    def scorer(self, channels: int = 1) -> Scorer:
+        """How parameters become scores; `channels` of what histories know beside an item."""
         if self.users == "history":
-            return History(self.factors, self.init, self.history_power)
+            return History(self.factors, self.init, self.history_power, channels)
         return Factors(self.factors, self.init)
 
     def policy(self) -> Feedback | str | None:
@@ -211,12 +211,14 @@ class FactorModel(Model):
         }
         rules[SCALE] = Rule(True, SCALE_RATE * fixed.scale, 0.0)
         negatives = self.selection().negatives
-        problem = Problem(self.scorer(), self.objective(), rows, rules, negatives, self.seed, adaptive, adaptive)
+        problem = Problem(
+            self.scorer(fixed.channels), self.objective(), rows, rules, negatives, self.seed, adaptive, adaptive
+        )
         return replace(problem, neighbours=fixed.neighbours, chances=fixed.chances)
 
     def start_state(self, n_users: int, n_items: int, fixed: Fixed = NOTHING) -> State:
         """Start values and fresh accumulators."""
-        parameters = self.scorer().initialise(n_users, n_items, self.seed)
+        parameters = self.scorer(fixed.channels).initialise(n_users, n_items, self.seed)
         if fixed.neighbours is None:
             return start_state(parameters, make_optimizer(self.optimizer))
         parameters[SCALE] = np.array([fixed.scale], np.float32)

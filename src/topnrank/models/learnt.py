@@ -8,7 +8,7 @@ from topnrank._typing import FloatArray
 from topnrank.kernels.history import HistoryState, history_vectors
 from topnrank.models.links import STRENGTHS, neighbour_arrays
 from topnrank.models.prepare import Prepared
-from topnrank.scorers import History, Parameters, Rows
+from topnrank.scorers import History, Parameters, RatingResiduals, Rows
 
 if TYPE_CHECKING:
     from topnrank.models.factor_model import FactorModel
@@ -22,6 +22,7 @@ def learnt_arrays(model: "FactorModel", parameters: Parameters, prepared: Prepar
     arrays: dict[str, FloatArray] = {name: block.astype(np.float32) for name, block in parameters.items()}
     if prepared.residuals is not None:
         arrays["user_factors"] = history_sums(model, arrays, prepared.rows)
+    if isinstance(prepared.residuals, RatingResiduals):
         arrays["item_offsets"] = prepared.residuals.offsets
     values = prepared.data.ratings if prepared.facts["value"] == "ratings" else prepared.data.weights
     assert values is not None

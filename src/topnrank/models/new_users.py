@@ -16,7 +16,7 @@ from topnrank.models.learnt import history_sums
 from topnrank.models.links import linked
 from topnrank.models.prepare import NOTHING, Fixed, prepare, sampling_chances
 from topnrank.models.recency import strengths_in_order
-from topnrank.scorers import Parameters, RatingResiduals, Rows, Rule
+from topnrank.scorers import Parameters, RatingResiduals, Rows, Rule, TypeChannels
 from topnrank.scorers.neighbours import SCALE
 from topnrank.training import make_optimizer, start_state
 
@@ -45,11 +45,16 @@ def score_histories(model: "FactorModel", indptr: IntArray, items: IntArray, val
 
 
 def residuals_of(model: "FactorModel", indptr: IntArray, items: IntArray, values: FloatArray | None) -> Float32Array:
-    """e of histories; items without ratings count as average ones, so only "rated at all" speaks."""
+    """e of histories. Without values items count as average ones, so only "rated at all" speaks; where types have vectors
+    of their own, as of the type with the largest weight."""
+    facts = model.fitted.facts
+    if (weights := facts.get("type_weights")) is not None:
+        return TypeChannels(tuple(weights)).of(
+            indptr, items, np.full(items.size, max(weights)) if values is None else values
+        )
     if values is None:
-        return np.zeros(items.size, np.float32)
-    facts = RatingResiduals(model.array("item_offsets"), float(model.fitted.facts["residual_mean"]))
-    return facts.of(indptr, items, values)
+        return np.zeros((items.size, 1), np.float32)
+    return RatingResiduals(model.array("item_offsets"), float(facts["residual_mean"])).of(indptr, items, values)
 
 
 def history_strengths(model: "FactorModel", indptr: IntArray) -> Float32Array:

@@ -10,12 +10,12 @@ from topnrank.data.feedback import EventWeights, Feedback
 from topnrank.data.grades import Graded
 from topnrank.data.interactions import Interactions
 from topnrank.data.policies import feedback_from, fitted_feedback
-from topnrank.data.recency import Recency
+from topnrank.data.recency import Recency, timeless
 from topnrank.errors import DataError
 from topnrank.models.neighbours import Liked, Ridge, fit_neighbours
 from topnrank.models.recency import strengths_by_time
-from topnrank.scorers import Neighbours, RatingResiduals, Rows
-from topnrank.scorers.base import ALL_ALIKE
+from topnrank.scorers import Neighbours, RatingResiduals, Rows, TypeChannels
+from topnrank.scorers.base import ALL_ALIKE, NO_RESIDUALS
 
 
 class Selection(NamedTuple):
@@ -33,6 +33,8 @@ class Selection(NamedTuple):
     """Whether items are sampled by the square root of their number of likes; else all alike"""
     ridge: Ridge | None = None
     """How neighbours are found, where the model has them"""
+    by_type: bool = False
+    """Whether each type of feedback has a history vector of its own"""
     recency: float | None = None
     """Half-life of a row in the history, in later items; None for ever"""
 
@@ -45,6 +47,8 @@ class Fixed(NamedTuple):
     """(n_items,) see `Problem.chances`"""
     scale: float = 0.0
     """Where the neighbours' scale begins"""
+    channels: int = 1
+    """What histories know of a row beside its item: its rating, or one channel for each type"""
 
 
 NOTHING = Fixed()
@@ -61,7 +65,7 @@ class Prepared:
     data: Interactions
     """Unique (user, item) pairs with weights"""
     rows: Rows
-    residuals: RatingResiduals | None
+    residuals: RatingResiduals | TypeChannels | None
     facts: dict[str, Any]
     fixed: Fixed = NOTHING
 
@@ -83,12 +87,12 @@ def prepare(
     assert weights is not None
     if strict:
         (_check_likes if selection.relevant_only else _check_teaches)(weighted, selection)
-    e, residuals = np.empty(0, np.float32), None
+    e, residuals = NO_RESIDUALS, None
     value = "ratings" if weighted.ratings is not None else "weights"
     values = weighted.ratings if weighted.ratings is not None else weights
     if selection.users == "history":
         residuals = earlier.residuals if earlier is not None else None
-        residuals = residuals or RatingResiduals.fit(weighted.indptr, weighted.indices, values, weighted.n_items)
+        residuals = residuals or _residuals(weighted, policy, selection)
         e = residuals.of(weighted.indptr, weighted.indices, values)
     rows = Rows(weighted.indptr, weighted.indices, weights, e)
     if selection.recency is not None:
@@ -97,12 +101,28 @@ def prepare(
     if selection.relevant_only:
         rows = rows._replace(listed=weights != 0 if selection.disliked else weights > 0)
     rows, fixed = _hold_fixed(rows, weighted.n_items, selection) if earlier is None else (rows, earlier.fixed)
+    if isinstance(residuals, TypeChannels):
+        fixed = fixed._replace(channels=len(residuals.weights))
     facts: dict[str, Any] = {"fingerprint": data.fingerprint(), "value": value}
     if isinstance(policy, EventWeights | Graded | Recency):
         facts["feedback"] = policy.to_dict()
-    if residuals is not None:
+    if isinstance(residuals, RatingResiduals):
         facts["residual_mean"] = residuals.mean
+    elif residuals is not None:
+        facts["type_weights"] = list(residuals.weights)
     return Prepared(weighted, rows, residuals, facts, fixed)
+
+
+def _residuals(weighted: Interactions, policy: Feedback, selection: Selection) -> RatingResiduals | TypeChannels:
+    """What histories know of a row beside its item: how it was rated, or its type."""
+    if selection.by_type:
+        base = timeless(policy)
+        if not isinstance(base, EventWeights):
+            raise DataError("type_vectors=True needs a weight for each feedback type: give feedback=EventWeights(...)")
+        return TypeChannels(tuple(base.weights.values()))
+    values = weighted.ratings if weighted.ratings is not None else weighted.weights
+    assert values is not None
+    return RatingResiduals.fit(weighted.indptr, weighted.indices, values, weighted.n_items)
 
 
 def _hold_fixed(rows: Rows, n_items: int, selection: Selection) -> tuple[Rows, Fixed]:

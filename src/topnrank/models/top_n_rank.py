@@ -61,11 +61,13 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "negatives": 100,
         "neighbours": 50,
         "learning_rate": 0.1,
-        "regularization": {"user": 0.2, "item": 0.02, "history": 0.005, "bias": 0.0},
+        "regularization": 0.02,
         "history_power": 0.5,
     },
 }
 """What "auto" means for each task; both were picked on validation data (docs/results)."""
+CATALOGUE_SHARES = {"user": 10.0, "item": 1.0, "history": 0.25, "bias": 0.0}
+"""For the catalogue: what of a plain number for lambda each group of parameters gets."""
 CATALOGUE_STEEPNESS, CATALOGUE_ACCUMULATOR, CATALOGUE_BALANCE = 2.0, 0.4, 0.5
 """For the catalogue: C of the Laplace step, AdaGrad's start, and the power of |likes| that a user's loss is divided by."""
 PAPER_RATES = {("relu", True): 1e-3, ("relu", False): 1e-2, ("sigmoid", True): 3e-2, ("sigmoid", False): 3e-2}
@@ -123,6 +125,9 @@ class TopNRank(FactorModel):
     """T: nearest items whose regression weights stand beside the factors (`NeighbourRidge`); 0 for none."""
     neighbour_penalty: float = 200.0
     """lambda of the neighbours' regressions, in users."""
+    type_vectors: bool = False
+    """With users="history" and weights by type (`EventWeights`, `ConversionRate`): each type has a history vector of its
+    own, beside the one that all events share. A row counts as the type whose weight is nearest to its own."""
     recency: float | None = None
     """For the catalogue: after so many later items of the user an item counts half in the history; None: always fully.
     Needs timestamps. For data where the next items are wanted."""
@@ -131,6 +136,8 @@ class TopNRank(FactorModel):
     pushed down, too). Auto: ratings to the history, weights below 0 that you gave to the list."""
     learning_rate: float | str = AUTO  # type: ignore[assignment]
     regularization: float | Mapping[str, float] | str = AUTO  # type: ignore[assignment]
+    """lambda, as for all models; for the catalogue a plain number is that of the items, history vectors get a quarter of it,
+    user vectors ten times as much, biases none. Sparse data want far more than dense data: tune it."""
     history_power: float | str = AUTO  # type: ignore[assignment]
 
     name: ClassVar[str] = "top-n-rank"
@@ -185,6 +192,8 @@ class TopNRank(FactorModel):
             filled.steepness = CATALOGUE_STEEPNESS
         if self.optimizer == "adagrad":
             filled.optimizer = AdaGrad(CATALOGUE_ACCUMULATOR)
+        if isinstance(filled.regularization, int | float):
+            filled.regularization = {group: share * filled.regularization for group, share in CATALOGUE_SHARES.items()}
         if self.dislikes == AUTO:
             rated = data.ratings is not None if data is not None else self._was_rated()
             filled.dislikes = "history" if rated else "list"
@@ -198,7 +207,7 @@ class TopNRank(FactorModel):
         super().check()
         check_count(self, "n")
         check_count(self, "negatives", "neighbours", least=0)
-        check_flag(self, "truncate")
+        check_flag(self, "truncate", "type_vectors")
         check_number(self, "anchor", "anneal", "neighbour_penalty")
         one_of("gradient", self.gradient, GRADIENTS)
         one_of("metric", self.metric, METRICS)
@@ -226,6 +235,10 @@ class TopNRank(FactorModel):
 
     def _check_task(self) -> None:
         """What the two tasks can and cannot do."""
+        if self.type_vectors and self.users != "history":
+            raise ParameterError(
+                "TopNRank: type_vectors are parts of histories; set users='history', or leave them out"
+            )
         if self.protocol == "rated":
             if self.negatives or self.neighbours or self.recency:
                 raise ParameterError(
@@ -269,9 +282,9 @@ class TopNRank(FactorModel):
         balance = CATALOGUE_BALANCE if filled.protocol == "catalogue" else 0.0
         return WeightedDCG(exact=filled.gradient == "exact", discount=filled._power(), balance=balance, **shared)
 
-    def scorer(self) -> Scorer:
+    def scorer(self, channels: int = 1) -> Scorer:
         """How parameters become scores."""
-        return FactorModel.scorer(self.settled())
+        return FactorModel.scorer(self.settled(), channels)
 
     def relevant_only(self) -> bool:
         """For the catalogue lists hold likes and sampled items; what else the user rated stays in the history."""
@@ -280,10 +293,18 @@ class TopNRank(FactorModel):
     def selection(self) -> Selection:
         """Which rows enter the lists, how many unobserved items beside them, and the neighbours' regressions."""
         if self.protocol != "catalogue":
-            return Selection(self.users)
+            return Selection(self.users, by_type=self.type_vectors)
         ridge = Ridge(int(self.neighbours), self.neighbour_penalty) if self.neighbours else None
-        popular = self.sampling == "popularity"
-        return Selection(self.users, True, int(self.negatives), self.dislikes == "list", popular, ridge, self.recency)
+        return Selection(
+            self.users,
+            relevant_only=True,
+            negatives=int(self.negatives),
+            disliked=self.dislikes == "list",
+            popular=self.sampling == "popularity",
+            ridge=ridge,
+            by_type=self.type_vectors,
+            recency=self.recency,
+        )
 
     def problem(self, rows: Rows, fixed: Fixed = NOTHING) -> Problem:
         """As for all models; for the catalogue the penalty does not grow with the number of sampled items."""

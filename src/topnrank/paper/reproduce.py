@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,11 @@ class Reproduction:
 
     def tests(self) -> list[PairedTest]:
         """Top-N-Rank.ReLU against every other row, and in Table 2 the sigmoid with against without truncation."""
+        return self._tests
+
+    @cached_property
+    def _tests(self) -> list[PairedTest]:
+        """Their intervals take minutes for a hundred thousand users: once is enough."""
         tests = paired_tests(self.comparison, RELU)
         if PLAIN_SIGMOID in self.rows:
             tests += [test for test in paired_tests(self.comparison, SIGMOID) if test.second == PLAIN_SIGMOID]

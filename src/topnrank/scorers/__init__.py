@@ -2,7 +2,18 @@
 
 from topnrank.scorers.base import Parameters, Rows, Rule, Scorer, Visited
 from topnrank.scorers.factors import Factors
-from topnrank.scorers.history import History, RatingResiduals
+from topnrank.scorers.history import History, RatingResiduals, TypeChannels
 from topnrank.scorers.neighbours import Neighbours
 
-__all__ = ["Factors", "History", "Neighbours", "Parameters", "RatingResiduals", "Rows", "Rule", "Scorer", "Visited"]
+__all__ = [
+    "Factors",
+    "History",
+    "Neighbours",
+    "Parameters",
+    "RatingResiduals",
+    "Rows",
+    "Rule",
+    "Scorer",
+    "TypeChannels",
+    "Visited",
+]

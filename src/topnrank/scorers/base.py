@@ -13,6 +13,8 @@ EVERY_ROW: BoolArray = np.empty(0, np.bool_)
 """Stands for "all rows are listed"."""
 NO_LINKS: Float32Array = np.empty(0, np.float32)
 """Stands for "there are no neighbours"."""
+NO_RESIDUALS: Float32Array = np.empty((0, 1), np.float32)
+"""For scorers without histories."""
 ALL_ALIKE: Float32Array = np.empty(0, np.float32)
 """Stands for "all rows of a history count alike"."""
 
@@ -27,7 +29,7 @@ class Rows(NamedTuple):
     gains: Float32Array
     """(n_rows,) a, the weight of each row"""
     residuals: Float32Array
-    """(n_rows,) e, rating residuals for the history scorer; empty for others"""
+    """(n_rows, channels) e, what the history scorer knows of a row beside its item; empty for others"""
     listed: BoolArray = EVERY_ROW
     """(n_rows,) whether the row enters the user's list or only the history; empty when all do"""
     links: Float32Array = NO_LINKS
@@ -49,7 +51,7 @@ class Visited(NamedTuple):
     gains: Float64Array
     """(n,) 0 for sampled rows"""
     residuals: Float64Array
-    """(n,) 0 for sampled rows; or empty"""
+    """(n, channels) 0 for sampled rows; or empty"""
     first: int
     """Where the list begins"""
     own: int

@@ -34,6 +34,8 @@ class History:
     """Standard deviation of q's start values; y and x start at a fifth of it."""
     exponent: float = 0.6
     """h: how a sum over a long history is scaled down."""
+    channels: int = 1
+    """Vectors x of an item: one, scaled by e, or one for each type of feedback."""
 
     user_block: ClassVar[str | None] = None
     history_blocks: ClassVar[frozenset[str]] = frozenset({"history_factors", "rating_factors"})
@@ -46,7 +48,7 @@ class History:
         return {
             "item_factors": normal(seed, "item_factors", shape, self.init),
             "history_factors": normal(seed, "history_factors", shape, self.init / 5),
-            "rating_factors": normal(seed, "rating_factors", shape, self.init / 5),
+            "rating_factors": normal(seed, "rating_factors", (n_items, self.channels * self.factors), self.init / 5),
             "item_bias": np.zeros(n_items, np.float32),
         }
 
@@ -75,7 +77,7 @@ class History:
         return {
             "item_factors": G_item[:, None] * self._others(parameters, visited),
             "history_factors": pull,
-            "rating_factors": visited.residuals[: visited.own, None] * pull,
+            "rating_factors": _outer(visited.residuals[: visited.own], pull),
             "item_bias": G_item,
         }
 
@@ -83,9 +85,13 @@ class History:
         self, parameters: Parameters, items: IntArray, residuals: FloatArray, strengths: FloatArray
     ) -> Float64Array:
         """s_u of a history, for items outside it."""
-        parts = parameters["history_factors"][items] + residuals[:, None] * parameters["rating_factors"][items]
-        parts = strengths[:, None] * parts
+        parts = strengths[:, None] * self.parts(parameters, items, residuals)
         return np.asarray(self.scale(items.size) * parts.sum(axis=0, dtype=np.float64))
+
+    def parts(self, parameters: Parameters, items: IntArray, residuals: FloatArray) -> Float64Array:
+        """(n, k) y_j + sum_b e_jb x_jb of items with residuals (n, channels)."""
+        x = parameters["rating_factors"][items].astype(np.float64).reshape(len(items), self.channels, self.factors)
+        return np.asarray(parameters["history_factors"][items] + np.einsum("nb,nbk->nk", residuals, x))
 
     def _scales(self, visited: Visited) -> Float64Array:
         """(n,) c of each row: of the history without it for own rows, of the whole history for sampled ones."""
@@ -96,11 +102,15 @@ class History:
         """(m, k) c_u times the history's sum without each list item's own part."""
         history = visited.items[: visited.own]
         parts = np.zeros((visited.items.size, self.factors))
-        parts[: visited.own] = parameters["history_factors"][history]
-        parts[: visited.own] += visited.residuals[: visited.own, None] * parameters["rating_factors"][history]
+        parts[: visited.own] = self.parts(parameters, history, visited.residuals[: visited.own])
         parts[: visited.own] *= visited.strengths[:, None]
         others = self._scales(visited)[:, None] * (parts.sum(axis=0) - parts)
         return np.asarray(others[visited.first :])
+
+
+def _outer(residuals: FloatArray, pull: Float64Array) -> Float64Array:
+    """(n, channels * k) the gradients of the vectors x of each row, one after another."""
+    return (residuals[:, :, None] * pull[:, None, :]).reshape(len(pull), -1)
 
 
 @dataclass(frozen=True)
@@ -130,12 +140,28 @@ class RatingResiduals:
         return cls(offsets.astype(np.float32), float((values - offsets[items]).mean()))
 
     def of(self, indptr: IntArray, items: IntArray, ratings: FloatArray) -> Float32Array:
-        """Residuals e of lists given as CSR; also of users never seen."""
+        """(n, 1) residuals e of lists given as CSR; also of users never seen."""
         values = ratings.astype(np.float64) - self.offsets[items]
-        return (values - self._user_means(indptr, values, self.mean)).astype(np.float32)
+        return np.asarray((values - self._user_means(indptr, values, self.mean))[:, None], np.float32)
 
     @classmethod
     def _user_means(cls, indptr: IntArray, values: Float64Array, overall: float) -> Float64Array:
         sizes = np.diff(indptr)
         sums = np.bincount(np.repeat(np.arange(sizes.size), sizes), weights=values, minlength=sizes.size)
         return np.repeat((sums + cls.USER_DAMPING * overall) / (sizes + cls.USER_DAMPING), sizes)
+
+
+@dataclass(frozen=True)
+class TypeChannels:
+    """Each type of feedback has a history vector of its own: e_uj is 1 in the channel of the row's type, else 0.
+
+    A row is known by its weight: its type is the one whose weight is nearest, of equally near ones the first.
+    """
+
+    weights: tuple[float, ...]
+    """Weight of each type"""
+
+    def of(self, indptr: IntArray, items: IntArray, values: FloatArray) -> Float32Array:
+        """(n, channels) ones and zeros."""
+        nearest = np.abs(np.asarray(values, np.float64)[:, None] - np.array(self.weights)).argmin(axis=1)
+        return np.asarray(np.eye(len(self.weights))[nearest], np.float32)
