@@ -24,11 +24,12 @@ class Measuring:
     """What to measure, and how."""
 
     protocol: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="rated: rank each user's own test items (the paper). catalogue: rank all items not seen in training."
+            help="rated: rank each user's own test items (the paper). catalogue: rank all items not seen in training.",
+            show_default="what the model was trained for",
         ),
-    ] = "rated"
+    ] = None
     metrics: Annotated[
         str,
         typer.Option(
@@ -84,7 +85,7 @@ def evaluate(
     result = tnr.evaluate(
         model,
         test,
-        protocol=measuring.protocol,  # type: ignore[arg-type]  # checked there
+        protocol=measuring.protocol or model.fitted.facts.get("protocol", "rated"),  # type: ignore[arg-type]  # checked there
         metrics=split_list([measuring.metrics]),
         relevant=measuring.threshold(),
         num_threads=measuring.threads,

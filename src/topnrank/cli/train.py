@@ -202,6 +202,9 @@ class Stopping:
         return given
 
 
+TASKS = {"rated": "the items a user has rated", "catalogue": "all items"}
+
+
 @with_options
 def train(task: Task, choice: Choice, stopping: Stopping, reading: Reading, printing: Printing) -> None:
     """Train a model on a file and save it.
@@ -241,7 +244,7 @@ def train(task: Task, choice: Choice, stopping: Stopping, reading: Reading, prin
 
 def fit(model: "Model", rows: "Interactions", arguments: dict[str, Any], output: Output) -> float:
     """Trains with a progress bar; returns the seconds it took."""
-    from topnrank.models import FactorModel
+    from topnrank.models import FactorModel, TopNRank
 
     in_rounds = "progress" in inspect.signature(model.fit).parameters
     if "checkpoint" in arguments:
@@ -249,7 +252,9 @@ def fit(model: "Model", rows: "Interactions", arguments: dict[str, Any], output:
     started = time.perf_counter()
     model.fit(rows, **(arguments | {"progress": not output.quiet} if in_rounds else arguments))
     seconds = time.perf_counter() - started
-    learns_order = isinstance(model, FactorModel) and not model.relevant_only()
+    if isinstance(model, TopNRank) and model.protocol is None:
+        output.note(f"by the data the model ranks {TASKS[model.protocol_]}; --set protocol=rated|catalogue says otherwise")
+    learns_order = isinstance(model, FactorModel) and not model.settled().relevant_only()
     if learns_order and (single := users_with_one_row(rows)):
         output.note(f"users with one row only, from whom no order was learnt: {single}")
     return seconds

@@ -79,7 +79,9 @@ class Search:
         part, held_out = parts
         if not isinstance(self.base, FactorModel):
             plain = _changed(self.base, settings).fit(part)
-            return Measured(evaluate(plain, plain.weigh(held_out), metrics=[self.metric])[self.metric], None)
+            task = plain.fitted.facts.get("protocol", "rated")
+            judged = evaluate(plain, plain.weigh(held_out), metrics=[self.metric], protocol=task)
+            return Measured(judged[self.metric], None)
         length = {} if self.rounds is None else {"epochs": self.rounds}
         model = _changed(self.base, {**settings, **length})
         callbacks = [] if watcher is None else [watcher]
@@ -123,7 +125,7 @@ def tune(
     trials : how many, those of an earlier call with the same `study` included.
     study : a file that keeps the trials. The same call after a kill goes on from it and ends with the same result.
     progress : show a progress bar on the terminal.
-    metric : what to maximise ("ndcg@10"), ranking the held-out rows.
+    metric : what to maximise ("ndcg@10"), ranking the held-out rows, or all items where that is the model's task.
     validation : share of each user's items held out of `data` (0.25).
     patience : rounds without a better value before a trial stops (12).
     seed : of the split and of the search (0); the model's own seed is a hyper-parameter.
@@ -133,7 +135,7 @@ def tune(
     load_optuna()
     check_interactions(data)
     _check_numbers(trials, options)
-    search = make_search(model, options)
+    search = make_search(model, options, data)
     parts = split_per_user(data, test=search.validation, seed=search.seed)
     found = open_trials(study, search.space, search.identity(data))
     own = {name: search.base.get_params()[name] for name in search.space}
@@ -145,10 +147,11 @@ def tune(
     return _best(search, found)
 
 
-def make_search(model: type[Model] | Model, options: TuneOptions) -> Search:
+def make_search(model: type[Model] | Model, options: TuneOptions, data: Interactions) -> Search:
     """The search that the arguments of `tune` ask for; ParameterError where they make no sense."""
     fixed, given = dict(options.get("fixed") or {}), options.get("space")
     base = (model() if isinstance(model, type) else _changed(model, {})).set_params(**fixed)
+    base = base.spelt_out(data)
     if both := [name for name in given or {} if name in fixed]:
         raise ParameterError(f"tune: {both[0]} is in fixed and in space; leave it out of one of them")
     space = dict(given or _own_space(model, base))
@@ -191,7 +194,7 @@ def _check_space(base: Model, space: Space) -> None:
 
 def _own_space(model: type[Model] | Model, base: Model) -> Space:
     """The model's declared space, without what was set apart from the defaults."""
-    space = base.search_space()
+    space = base.space()
     if isinstance(model, type):
         return space
     defaults = type(base)().get_params()

@@ -104,6 +104,14 @@ class Model(ABC):
         """Values worth trying when the model is tuned, by the name of the hyper-parameter; empty where nothing is."""
         return {}
 
+    def space(self) -> Space:
+        """The search space of this very model: that of its class, unless it depends on the task."""
+        return self.search_space()
+
+    def spelt_out(self, data: Interactions) -> Self:
+        """The model with what it would choose by `data` spelt out, so that each value can be changed on its own."""
+        return self
+
     # -- parameters ---------------------------------------------------------------------------------------------------
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:

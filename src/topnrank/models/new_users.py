@@ -137,7 +137,8 @@ def _one_user(model: "FactorModel", items: IntArray, values: FloatArray | None) 
         policy = timeless(policy)  # a history has no times
     column: dict[str, Any] = {value: values}
     one = Interactions.from_arrays(np.zeros(items.size, np.int64), np.asarray(items, np.int64), **column)
-    prepared = prepare(one, policy, model.selection()._replace(ridge=None, popular=False, recency=None), strict=False)
+    selection = model.selection()._replace(ridge=None, popular=False, recency=None, by_type=False)
+    prepared = prepare(one, policy, selection, strict=False)
     chosen = prepared.data.items.ids.astype(np.int64)
     if not model.selection().negatives:
         return prepared.rows, chosen

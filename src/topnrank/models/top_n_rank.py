@@ -17,7 +17,7 @@ from topnrank.models.factor_model import FactorModel
 from topnrank.models.neighbours import Ridge
 from topnrank.models.persistence import Missing
 from topnrank.models.prepare import NOTHING, Fixed, Selection
-from topnrank.models.search import Range, Space
+from topnrank.models.search import Choice, Range, Space
 from topnrank.objectives import (
     Objective,
     StepFunction,
@@ -66,6 +66,15 @@ SETTINGS: dict[str, dict[str, Any]] = {
     },
 }
 """What "auto" means for each task; both were picked on validation data (docs/results)."""
+CATALOGUE_SPACE: Space = {
+    "factors": Choice((32, 64, 128)),
+    "learning_rate": Range(0.01, 0.2, log=True),
+    "regularization": Range(0.005, 3.0, log=True),
+    "neighbour_penalty": Range(10.0, 500.0, log=True),
+    "history_power": Range(0.3, 0.8),
+    "epochs": Range(3, 30, log=True, whole=True),
+}
+"""Values worth trying for the catalogue."""
 CATALOGUE_SHARES = {"user": 10.0, "item": 1.0, "history": 0.25, "bias": 0.0}
 """For the catalogue: what of a plain number for lambda each group of parameters gets."""
 CATALOGUE_STEEPNESS, CATALOGUE_ACCUMULATOR, CATALOGUE_BALANCE = 2.0, 0.4, 0.5
@@ -166,6 +175,16 @@ class TopNRank(FactorModel):
         filled = self._filled(protocol or "rated", data)
         filled._check_filled()
         return filled
+
+    def spelt_out(self, data: Interactions) -> Self:
+        """A model with protocol and values in place of None and "auto"; a plain lambda stays a number."""
+        protocol = self._asked_for() or natural_protocol(data)
+        settings = {name: value for name, value in SETTINGS[protocol].items() if getattr(self, name) == AUTO}
+        return type(self)(**self.get_params() | settings | {"protocol": protocol})
+
+    def space(self) -> Space:
+        """For the catalogue a space of its own."""
+        return dict(CATALOGUE_SPACE) if self._asked_for() == "catalogue" else self.search_space()
 
     def task(self) -> Literal["rated", "catalogue"]:
         """The protocol; "rated" where it is still open."""
