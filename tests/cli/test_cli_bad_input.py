@@ -34,8 +34,8 @@ FILES: dict[str, tuple[str, str | bytes, tuple[str, ...]]] = {
     "duplicate": ("a.csv", HEADER + "a,b,3\na,b,4\n", ("line 3", "'a'", "'b'", "once", "--duplicates 'last'")),
     "users with one item": ("a.csv", ONE_EACH, ("every user has one item only", "longer lists")),
     "equal ratings": ("a.csv", EQUAL, ("all 36 ratings are 3", "no order", "Popularity")),
-    "equal weights": ("a.csv", EQUAL_WEIGHTS, ("all weights are equal", "2", "Popularity")),
-    "zero weights": ("a.csv", ZERO_WEIGHTS, ("all weights are equal", "0", "Popularity")),
+    "equal weights": ("a.csv", EQUAL_WEIGHTS, ("every user has observed all", "protocol='rated'")),
+    "zero weights": ("a.csv", ZERO_WEIGHTS, ("nobody likes anything", "feedback")),
     "a model": ("a.bin", b"\x10\0\0\0\0\0\0\0" + b"{" + b" " * 15, ("a.bin", "model file")),
 }
 

@@ -107,6 +107,7 @@ def test_negative_types_are_searched_below_zero():
     assert all(abs(weight) <= event_weights.MOST for trial in found.trials for weight in trial["weights"].values())
 
 
+@pytest.mark.filterwarnings("ignore:OpenBLAS is configured:RuntimeWarning")  # implicit's advice on speed
 def test_adapters_are_models_too():
     als = pytest.importorskip("implicit.als").AlternatingLeastSquares(factors=8, random_state=0, num_threads=1)
     adapter = ImplicitModel(als)

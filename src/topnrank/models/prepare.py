@@ -161,8 +161,8 @@ def _check_likes(data: Interactions, selection: Selection) -> None:
         )
     if selection.negatives and sizes.min() == data.n_items:
         raise DataError(
-            f"every user has observed all {data.n_items} items: there are no unobserved items to sample; use a model "
-            "of ratings, such as TopNRank, or BPR or WARP with negatives=0"
+            f"every user has observed all {data.n_items} items: there are no unobserved items to sample; rank the observed "
+            "ones: TopNRank with protocol='rated', or BPR or WARP with negatives=0"
         )
 
 
