@@ -1,0 +1,50 @@
+"""CPU seconds of training for the catalogue on MovieLens 1M, TopNRank and implicit's ALS in turn; prints a Markdown table.
+
+TOPNRANK_DATA=folder OMP_NUM_THREADS=1 python benchmarks/catalogue_time.py
+"""
+
+import time
+from typing import Any
+
+import numpy as np
+
+import topnrank as tnr
+from catalogue_data import load
+from catalogue_methods import methods
+from common import environment
+
+REPEATS = 3
+RUNS: dict[str, tuple[str, dict[str, Any]]] = {
+    "implicit ALS": ("als", {"alpha": 7.0, "regularization": 80.0}),
+    "TopNRank, defaults": ("topnrank", {}),
+    "TopNRank, 12 epochs": ("topnrank", {"learning_rate": 0.12, "epochs": 12}),
+    "TopNRank without neighbours, 12 epochs": (
+        "topnrank-no-neighbours",
+        {"learning_rate": 0.12, "epochs": 12},
+    ),
+}
+
+
+def main() -> None:
+    """Fits all in turn, so that a busy machine slows them alike."""
+    task = load("ml-1m")
+    train, test = task.tests[0]
+    table = methods(task.name, task.kind)
+    seconds: dict[str, list[float]] = {name: [] for name in RUNS}
+    quality: dict[str, float] = {}
+    for repeat in range(REPEATS + 1):  # the first compiles
+        for name, (method, settings) in RUNS.items():
+            model, start = table[method].make(settings, 0), time.process_time()
+            fitted = model.fit(train)
+            if repeat:
+                seconds[name].append(time.process_time() - start)
+            quality[name] = tnr.evaluate(fitted, test, protocol="catalogue", metrics="ndcg@10")["ndcg@10"]
+    base = float(np.median(seconds["implicit ALS"]))
+    print("| method | NDCG@10, split 0 | CPU s (median of 3) | against ALS |\n|---|---|---|---|")
+    for name, values in seconds.items():
+        print(f"| {name} | {quality[name]:.4f} | {np.median(values):.1f} | {np.median(values) / base:.1f} |")
+    print(f"\n{environment()}.")
+
+
+if __name__ == "__main__":
+    main()
