@@ -51,8 +51,11 @@ class LikesModel(Model):
             return np.ones(items.size, np.float32)
         if self.fitted.facts["value"] == "weights":
             return values.astype(np.float32)
+        policy = timeless(self._fitted_policy())
+        if isinstance(policy, Threshold):  # the usual case, without the detour over Interactions
+            return np.where(values >= policy.at, np.float32(1), np.float32(-1))
         one = Interactions.from_arrays(np.zeros(items.size, np.int64), items, ratings=values)
-        weights = timeless(self._fitted_policy())(one).weights
+        weights = policy(one).weights
         assert weights is not None
         return weights[np.argsort(np.argsort(items))]  # the rows of `one` are sorted by item
 

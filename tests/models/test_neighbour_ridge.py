@@ -1,0 +1,52 @@
+"""NeighbourRidge beyond the conformance suite: what it scores, fades, explains and refuses."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from test_catalogue import groups, ratings
+
+import topnrank as tnr
+from topnrank import DataError, Interactions, NeighbourRidge, ParameterError
+
+SMALL = {"neighbours": 8, "regularization": 5.0}
+
+
+def test_scores_are_sums_of_weights_over_the_likes():
+    data = ratings()
+    model = NeighbourRidge(**SMALL).fit(data)
+    items, weights = model.fitted.arrays["neighbours"], model.fitted.arrays["neighbour_weights"]
+    W = np.zeros((data.n_items, data.n_items))
+    np.put_along_axis(W, items.astype(np.int64), weights, axis=1)
+    likes = np.zeros((data.n_users, data.n_items))
+    liked = data.ratings >= 4
+    likes[data.user_index[liked], data.indices[liked]] = 1.0
+    assert_allclose(model.score_block(np.arange(data.n_users)), likes @ W.T, atol=1e-5)
+
+
+def test_it_finds_the_groups():
+    train, test = tnr.split_per_user(groups(), test=0.3)
+    assert tnr.evaluate(NeighbourRidge(**SMALL).fit(train), test, protocol="catalogue")["ndcg@10"] > 0.5
+
+
+def test_recency_fades_likes():
+    data = Interactions.from_arrays([1, 1, 2, 2, 3, 3], [1, 2, 1, 3, 2, 3], timestamps=[1, 2, 1, 2, 1, 2])
+    plain, faded = (NeighbourRidge(neighbours=2, regularization=1.0, recency=r).fit(data) for r in (None, 1.0))
+    parts = plain.score_history(np.array([0]), None), plain.score_history(np.array([1]), None)
+    assert_allclose(faded.score_history(np.array([0, 1]), None), 0.5 * parts[0] + parts[1], atol=1e-6)
+    assert_allclose(faded.score_block(np.array([0]))[0], 0.5 * parts[0] + parts[1], atol=1e-6)
+    with pytest.raises(DataError, match="recency needs timestamps"):
+        NeighbourRidge(recency=1.0).fit(groups())
+
+
+def test_a_history_without_a_like_is_refused():
+    model = NeighbourRidge(**SMALL).fit(ratings())
+    with pytest.raises(ParameterError, match="no item of this history counts as liked"):
+        model.recommend(history=[(int(model.item_ids_[0]), 1.0)])
+
+
+@pytest.mark.parametrize(
+    "settings", [{"neighbours": 0}, {"regularization": 0.0}, {"shrink": -1.0}, {"longest": 0}, {"recency": 0.0}]
+)
+def test_settings_that_make_no_sense_are_refused(settings):
+    with pytest.raises(ParameterError, match=next(iter(settings))):
+        NeighbourRidge(**settings)
