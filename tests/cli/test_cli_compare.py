@@ -11,6 +11,7 @@ from cli_runner import Run
 
 import topnrank as tnr
 from topnrank.comparison import Comparison, bootstrap_interval, compare, paired_tests
+from topnrank.models.parameter_files import write_params
 
 FEW = ("--repeats", "2", "--metric", "ndcg@3,mrr", "--relevant", "3.5")
 SMALL = ("--set", "biased-mf.factors=4", "--set", "biased-mf.epochs=2")
@@ -80,6 +81,34 @@ def test_labels_and_settings(ratings: Path, run: Run) -> None:
     parameters = told["settings"]["parameters"]
     assert (parameters["slow"]["learning_rate"], parameters["fast"]["factors"]) == (1e-6, 3)
     assert parameters["item-mean"] == {"damping": 1}
+
+
+def test_rows_with_tuned_parameters(ratings: Path, tmp_path: Path, run: Run) -> None:
+    file = tmp_path / "best.json"
+    write_params(file, tnr.BiasedMF(factors=4, epochs=2))
+    expected = run("compare", ratings, "--models", "biased-mf", *SMALL, *FEW, "--json").json["results"]
+    found = run("compare", ratings, "--params", file, *FEW, "--json").json["results"]
+    assert [row["values"] for row in found] == [row["values"] for row in expected]
+    both = (
+        "--models",
+        "biased-mf",
+        "--params",
+        f"tuned={file}",
+        "--set",
+        "biased-mf.epochs=1",
+        "--set",
+        "tuned.seed=3",
+    )
+    told = run("compare", ratings, *both, *FEW, "--json").json
+    assert told["models"][:2] == ["biased-mf", "tuned"]
+    assert told["settings"]["parameters"]["tuned"]["factors"] == 4
+    assert told["settings"]["parameters"]["tuned"]["seed"] == 3
+    assert told["settings"]["parameters"]["biased-mf"]["factors"] == tnr.BiasedMF().factors
+    run("compare", ratings, "--models", "best=bpr", "--params", f"best={file}").assert_refused(
+        "is for biased-mf", "bpr"
+    )
+    run("compare", ratings, "--params", tmp_path / "none.json").assert_refused("none.json", "cannot be read")
+    run("compare", ratings).assert_refused("--models", "--params")
 
 
 def test_folder_jobs_split_and_quiet(ratings: Path, tmp_path: Path, run: Run) -> None:

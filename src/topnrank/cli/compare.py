@@ -30,8 +30,16 @@ class Contest:
         typer.Option(
             metavar="NAME,...",
             help="Models, separated by commas ('topnrank models' lists them); LABEL=NAME for a row with another name.",
+            show_default="those of --params",
         ),
-    ]
+    ] = ""
+    params: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[LABEL=]FILE",
+            help="A row with the hyper-parameters that 'topnrank tune --save-params' found; repeatable.",
+        ),
+    ] = None
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -60,10 +68,34 @@ class Contest:
             if label in kinds:
                 raise ParameterError(f"--models names {label!r} twice; give one of them a label, such as other={label}")
             kinds[label] = one_of("--models: a model", kind if equals else label, tuple(tnr.MODELS))
+        tuned = self._tuned(kinds)
         if not kinds:
-            raise ParameterError(f"--models must name at least one of {', '.join(tnr.MODELS)}")
+            raise ParameterError(f"--models must name at least one of {', '.join(tnr.MODELS)}; or give --params")
         settings = self._settings(tuple(kinds))
-        return {label: tnr.MODELS[kind]().set_params(**settings[label]) for label, kind in kinds.items()}
+        return {
+            label: tnr.MODELS[kind]().set_params(**tuned.get(label, {}) | settings[label])
+            for label, kind in kinds.items()
+        }
+
+    def _tuned(self, kinds: dict[str, str]) -> dict[str, dict[str, Any]]:
+        """Hyper-parameters of files by row; rows that `kinds` does not have are added to it."""
+        from topnrank.models.parameter_files import read_params
+
+        tuned: dict[str, dict[str, Any]] = {}
+        for part in self.params or ():
+            label, equals, file = part.partition("=")
+            kind, parameters = read_params(file if equals else part)
+            if kind is None:
+                raise ParameterError(
+                    f"--params {part}: does not say which model it is for; give a file of 'topnrank tune'"
+                )
+            label = label if equals else kind
+            if kinds.setdefault(label, kind) != kind:
+                raise ParameterError(
+                    f"--params {part}: is for {kind}, and the row {label!r} is {kinds[label]}; name it LABEL=FILE"
+                )
+            tuned[label] = parameters
+        return tuned
 
     def _settings(self, labels: tuple[str, ...]) -> dict[str, dict[str, Any]]:
         """Hyper-parameters by row."""
@@ -195,6 +227,7 @@ def compare(
       topnrank compare ratings.csv --models top-n-rank,climf,biased-mf
       topnrank compare ratings.csv --models top-n-rank,climf --set climf.epochs=5 --folder run1 --jobs 2
       topnrank compare ratings.csv --models relu=top-n-rank,laplace=top-n-rank --set relu.smoothing=relu
+      topnrank compare ratings.csv --params best.json --models list-pmf,ease
       topnrank compare ratings.csv --models top-n-rank,bpr --protocol both --metric ndcg@10,recall@20 --report page.html
       topnrank compare ratings.csv --models ease,bpr --protocol catalogue --split last --metric ndcg@10,novelty@10
     """

@@ -253,7 +253,9 @@ def fit(model: "Model", rows: "Interactions", arguments: dict[str, Any], output:
     model.fit(rows, **(arguments | {"progress": not output.quiet} if in_rounds else arguments))
     seconds = time.perf_counter() - started
     if isinstance(model, TopNRank) and model.protocol is None:
-        output.note(f"by the data the model ranks {TASKS[model.protocol_]}; --set protocol=rated|catalogue says otherwise")
+        output.note(
+            f"by the data the model ranks {TASKS[model.protocol_]}; --set protocol=rated|catalogue says otherwise"
+        )
     learns_order = isinstance(model, FactorModel) and not model.settled().relevant_only()
     if learns_order and (single := users_with_one_row(rows)):
         output.note(f"users with one row only, from whom no order was learnt: {single}")
