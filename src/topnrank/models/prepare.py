@@ -83,16 +83,33 @@ def prepare(
         raise DataError("there are no rows to train on; check the filter or the split")
     policy = fitted_feedback(feedback_from(feedback, data), data)
     weighted = policy(data)
-    weights = weighted.weights
-    assert weights is not None
     if strict:
         (_check_likes if selection.relevant_only else _check_teaches)(weighted, selection)
-    e, residuals = NO_RESIDUALS, None
-    value = "ratings" if weighted.ratings is not None else "weights"
-    values = weighted.ratings if weighted.ratings is not None else weights
+    residuals = None
     if selection.users == "history":
-        residuals = earlier.residuals if earlier is not None else None
-        residuals = residuals or _residuals(weighted, policy, selection)
+        known = earlier.residuals if earlier is not None else None
+        residuals = known or _residuals(weighted, policy, selection)
+    rows = _rows(weighted, residuals, selection)
+    rows, fixed = _hold_fixed(rows, weighted.n_items, selection) if earlier is None else (rows, earlier.fixed)
+    if isinstance(residuals, TypeChannels):
+        fixed = fixed._replace(channels=len(residuals.weights))
+    facts = {"fingerprint": data.fingerprint(), "value": _value(weighted, selection), **_facts(policy, residuals)}
+    return Prepared(weighted, rows, residuals, facts, fixed)
+
+
+def _value(weighted: Interactions, selection: Selection) -> str:
+    """What the number of a row is: its rating, or where there is none, or types have vectors, its weight."""
+    return "weights" if weighted.ratings is None or selection.by_type else "ratings"
+
+
+def _rows(weighted: Interactions, residuals: RatingResiduals | TypeChannels | None, selection: Selection) -> Rows:
+    """The training lists: weights, what histories know of each row, how much it counts there, whether it is listed."""
+    weights = weighted.weights
+    assert weights is not None
+    e = NO_RESIDUALS
+    if residuals is not None:
+        values = weighted.ratings if _value(weighted, selection) == "ratings" else weights
+        assert values is not None
         e = residuals.of(weighted.indptr, weighted.indices, values)
     rows = Rows(weighted.indptr, weighted.indices, weights, e)
     if selection.recency is not None:
@@ -100,17 +117,19 @@ def prepare(
         rows = rows._replace(strengths=strengths, gains=weights * strengths)
     if selection.relevant_only:
         rows = rows._replace(listed=weights != 0 if selection.disliked else weights > 0)
-    rows, fixed = _hold_fixed(rows, weighted.n_items, selection) if earlier is None else (rows, earlier.fixed)
-    if isinstance(residuals, TypeChannels):
-        fixed = fixed._replace(channels=len(residuals.weights))
-    facts: dict[str, Any] = {"fingerprint": data.fingerprint(), "value": value}
+    return rows
+
+
+def _facts(policy: Feedback, residuals: RatingResiduals | TypeChannels | None) -> dict[str, Any]:
+    """What new users and other rows are prepared by."""
+    facts: dict[str, Any] = {}
     if isinstance(policy, EventWeights | Graded | Recency):
         facts["feedback"] = policy.to_dict()
     if isinstance(residuals, RatingResiduals):
         facts["residual_mean"] = residuals.mean
     elif residuals is not None:
         facts["type_weights"] = list(residuals.weights)
-    return Prepared(weighted, rows, residuals, facts, fixed)
+    return facts
 
 
 def _residuals(weighted: Interactions, policy: Feedback, selection: Selection) -> RatingResiduals | TypeChannels:

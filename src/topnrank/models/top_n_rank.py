@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self, final
 
-import numpy as np
-
 from topnrank.data.feedback import Threshold
 from topnrank.data.interactions import Interactions
 from topnrank.engines import Problem
@@ -17,7 +15,18 @@ from topnrank.models.factor_model import FactorModel
 from topnrank.models.neighbours import Ridge
 from topnrank.models.persistence import Missing
 from topnrank.models.prepare import NOTHING, Fixed, Selection
-from topnrank.models.search import Choice, Range, Space
+from topnrank.models.search import Range, Space
+from topnrank.models.tasks import (
+    AUTO,
+    CATALOGUE_ACCUMULATOR,
+    CATALOGUE_BALANCE,
+    CATALOGUE_SHARES,
+    CATALOGUE_SPACE,
+    CATALOGUE_STEEPNESS,
+    PROTOCOLS,
+    SETTINGS,
+    natural_protocol,
+)
 from topnrank.objectives import (
     Objective,
     StepFunction,
@@ -37,48 +46,6 @@ DISCOUNTS = {"dcg": 2.0, "log": 0.0}
 GRADIENTS = ("paper", "exact")
 SAMPLINGS = ("popularity", "uniform")
 DISLIKES = ("history", "list")
-PROTOCOLS = ("rated", "catalogue")
-AUTO = "auto"
-"""Stands for the value that suits the task."""
-SETTINGS: dict[str, dict[str, Any]] = {
-    "rated": {
-        "gradient": "paper",
-        "discount": "dcg",
-        "budget": 0.15,
-        "anchor": 1.0,
-        "negatives": 0,
-        "neighbours": 0,
-        "dislikes": "history",
-        "learning_rate": 0.07,
-        "regularization": 0.0125,
-        "history_power": 0.6,
-    },
-    "catalogue": {
-        "gradient": "exact",
-        "discount": -1.0,
-        "budget": None,
-        "anchor": 0.0,
-        "negatives": 100,
-        "neighbours": 50,
-        "learning_rate": 0.1,
-        "regularization": 0.02,
-        "history_power": 0.5,
-    },
-}
-"""What "auto" means for each task; both were picked on validation data (docs/results)."""
-CATALOGUE_SPACE: Space = {
-    "factors": Choice((32, 64, 128)),
-    "learning_rate": Range(0.01, 0.2, log=True),
-    "regularization": Range(0.005, 3.0, log=True),
-    "neighbour_penalty": Range(10.0, 500.0, log=True),
-    "history_power": Range(0.3, 0.8),
-    "epochs": Range(3, 30, log=True, whole=True),
-}
-"""Values worth trying for the catalogue."""
-CATALOGUE_SHARES = {"user": 10.0, "item": 1.0, "history": 0.25, "bias": 0.0}
-"""For the catalogue: what of a plain number for lambda each group of parameters gets."""
-CATALOGUE_STEEPNESS, CATALOGUE_ACCUMULATOR, CATALOGUE_BALANCE = 2.0, 0.4, 0.5
-"""For the catalogue: C of the Laplace step, AdaGrad's start, and the power of |likes| that a user's loss is divided by."""
 PAPER_RATES = {("relu", True): 1e-3, ("relu", False): 1e-2, ("sigmoid", True): 3e-2, ("sigmoid", False): 3e-2}
 """Learning rates for the paper's four variants, which the paper does not give. They suit some thousand users: a batch's
 gradients are summed, so more users in a batch want a smaller rate. Tune them on validation data."""
@@ -377,13 +344,3 @@ class TopNRank(FactorModel):
                 f"TopNRank.discount must be 'dcg', 'log' or a power from -10 to 10, got {self.discount!r}"
             )
         return float(self.discount)
-
-
-def natural_protocol(data: Interactions) -> str:
-    """The task that data can teach: ratings, or weights that differ within a user, an order of observed items."""
-    if data.ratings is not None:
-        return "rated"
-    if data.weights is None or data.types is not None:
-        return "catalogue"
-    same_user = np.diff(data.user_index) == 0
-    return "rated" if np.any(same_user & (np.diff(data.weights) != 0)) else "catalogue"
