@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import topnrank as tnr
-from catalogue_peers import EASE, LikesAndDislikes, Peer, Restricted
+from catalogue_peers import LikesAndDislikes, Peer, Restricted
 from topnrank.data.feedback import Feedback
 from topnrank.evaluation.labels import Ranker
 from topnrank.models.search import Choice, Range, Space
@@ -73,8 +73,14 @@ def methods(name: str, kind: str) -> dict[str, Method]:
         searches = SEARCHES[name]
         table["als+dislikes"] = als("implicit ALS, dislikes as weak likes", searches["als+dislikes"])
         table["ease+dislikes"] = ease("EASE with dislikes as inputs", searches["ease+dislikes"])
+        table["topnrank-paper"] = untuned("Top-N-Rank.ReLU as published", tnr.TopNRank.paper)
+        table["topnrank-rated"] = untuned("TopNRank for rated items", tnr.TopNRank)
         table["topnrank-likes"] = own("TopNRank, likes only", ours["TopNRank"], "TopNRank", rows=LIKES)
     table["neighbour-ridge"] = own("NeighbourRidge", ours["NeighbourRidge"], "NeighbourRidge")
+    if kind == "unary":
+        search = ours["NeighbourRidge"]
+        plain = Search(*({name: part[name] for name in part if name != "recency"} for part in search))
+        table["neighbour-ridge-plain"] = own("NeighbourRidge without recency", plain, "NeighbourRidge")
     table["topnrank-no-neighbours"] = own("TopNRank without neighbours", ours["TopNRank"], "TopNRank", neighbours=0)
     return table | {"topnrank": own("TopNRank", ours["TopNRank"], "TopNRank")}
 
@@ -256,6 +262,11 @@ def controls(kind: str) -> dict[str, Method]:
     return table
 
 
+def untuned(label: str, kind: Callable[..., tnr.Model]) -> Method:
+    """A model of this library with its own settings."""
+    return Method(label, lambda _, seed: kind(seed=seed), NOTHING)
+
+
 def als(label: str, search: Search, feedback: Feedback | None = None) -> Method:
     """Alternating least squares of implicit; alpha times the weight is the confidence of a row."""
 
@@ -306,7 +317,14 @@ def warp(label: str, search: Search, feedback: Feedback | None = None) -> Method
 
 def ease(label: str, search: Search, feedback: Feedback | None = None) -> Method:
     """EASE; `dislikes` is the penalty of the dislikes' columns."""
-    return Method(label, lambda settings, _: Peer(EASE(**settings, feedback=feedback)), search, random=False)
+
+    def make(settings: Settings, seed: int) -> Fitter:
+        chosen = dict(settings)
+        if (penalty := chosen.pop("dislikes", None)) is not None:
+            chosen |= {"dislikes": True, "dislike_regularization": penalty}
+        return tnr.EASE(**chosen, feedback=feedback)
+
+    return Method(label, make, search, random=False)
 
 
 def own(label: str, search: Search, kind: str, rows: Feedback | None = None, **fixed: Any) -> Method:

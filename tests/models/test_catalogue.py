@@ -187,7 +187,8 @@ def test_types_with_vectors_of_their_own(tmp_path, neighbours):
     for weight in (1.0, 0.01):
         scores = model.score_history(np.array([30, 31, 32]), np.full(3, weight))
         lifts.append(scores[33:40].mean() - scores.mean())
-    assert lifts[0] > lifts[1] or neighbours
+    if not neighbours:  # those do not tell a purchase from a view
+        assert lifts[0] > lifts[1]
 
 
 def test_vectors_by_type_need_types():

@@ -30,7 +30,7 @@ class NeighbourRidge(LikesModel):
     EASE (Steck 2019) cut to T neighbours: no m x m matrix, one T x T system for each item, in parallel. Memory is that of
     the pairs of items that share a user, plus 8 m T bytes; time is the sum of squared list lengths plus m T^3.
 
-    Use it for the whole catalogue, above all for sparse data, where it is as good as EASE or better and far cheaper.
+    Use it for the whole catalogue where EASE's matrix would be too large or too slow.
     Do not use it to rank rated items: it knows likes only.
     """
 
