@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from topnrank.kernels.batches import Plan, _missing_item, invert, sample_items
+from topnrank.kernels.batches import PARTS, Plan, _missing_item, invert, invert_in_parts, sample_items
 from topnrank.kernels.batches import lay_out as lay_out_with
 from topnrank.rng import visit_keys
 from topnrank.scorers import Rows
@@ -120,21 +120,37 @@ def test_without_residuals_a_batch_has_none():
     assert lay_out(np.array([1, 0]), rows_of([[0, 1], [2]], residuals=False)).residuals.size == 0
 
 
-@given(items_by_user=lists, data=st.data())
-def test_invert_lists_every_visit_of_every_touched_item_in_the_batchs_order(items_by_user, data):
-    users = np.array(data.draw(st.permutations(range(len(items_by_user)))), np.int64)
-    batch = lay_out(users, rows_of(items_by_user))
+def by_one(batch):
+    """`invert`, which leaves its scratch as it was."""
     counts = np.zeros(N_ITEMS, np.int64)
     touched = invert(batch, counts)
     assert not counts.any()
-    visits = {}
+    return touched
+
+
+def in_parts(batch):
+    """`invert_in_parts`, which does not care what is in its scratch."""
+    return invert_in_parts(batch, np.full((2, PARTS, N_ITEMS), 7, np.int64))
+
+
+@pytest.mark.parametrize("inverted", [by_one, in_parts])
+@given(items_by_user=st.lists(lists, max_size=4).map(lambda parts: sum(parts, [[1]])), negatives=st.integers(0, 2))
+def test_every_visit_of_every_touched_item_in_the_batchs_order_sampled_ones_last(inverted, items_by_user, negatives):
+    rows = rows_of([sorted(items) for items in items_by_user])
+    users = np.arange(len(items_by_user))[::-1].copy()
+    batch = lay_out(users, rows, negatives=negatives)
+    touched = inverted(batch)
+    own, sampled = {}, {}
     for n in range(users.size):
         for p in range(batch.offsets[n], batch.offsets[n + 1]):
+            visits = own if p < batch.own[n] else sampled
             visits.setdefault(int(batch.items[p]), []).append((p, n))
-    assert sorted(touched.items.tolist()) == sorted(visits)
+    assert sorted(touched.items.tolist()) == sorted({*own, *sampled})
+    assert touched.starts[-1] == batch.items.size
     for t, item in enumerate(touched.items.tolist()):
-        here = slice(touched.starts[t], touched.starts[t + 1])
-        assert list(zip(touched.entries[here], touched.owners[here], strict=True)) == visits[item]
+        for visits, lo, hi in ((own, touched.starts, touched.own), (sampled, touched.own, touched.starts[1:])):
+            here = slice(lo[t], hi[t])
+            assert list(zip(touched.entries[here], touched.owners[here], strict=True)) == visits.get(item, [])
 
 
 @pytest.mark.parametrize("times", [1, 2])

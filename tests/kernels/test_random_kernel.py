@@ -17,6 +17,13 @@ def test_kernels_and_numpy_draw_the_same(key, first, n):
     assert [kernels.draw_below(np.uint64(key), c, n) for c in counters] == draws_below(key, first, n, 5).tolist()
 
 
+@given(seed=key, iteration=st.integers(0, 2**40), users=st.lists(st.integers(0, 2**31), max_size=5))
+def test_kernels_and_numpy_name_visits_the_same(seed, iteration, users):
+    whole = np.array(users, np.int64)
+    keys = kernels.visit_keys(np.uint64(seed), np.uint64(iteration), whole)
+    assert keys.tolist() == visit_keys(seed, iteration, whole).tolist()
+
+
 def test_both_keep_the_same_draws_for_sampling():
     assert int(kernels.SAMPLING) == SAMPLING
 

@@ -9,8 +9,8 @@ from topnrank._typing import Float32Array, Float64Array, Int64Array
 from topnrank.engines.base import LAST, Moment, Problem, State, Visit
 from topnrank.engines.compiled import compiled_lists
 from topnrank.kernels._jit import threads
-from topnrank.kernels.batches import Plan, invert, lay_out, sample_items
-from topnrank.kernels.context import Batch, Lists
+from topnrank.kernels.batches import PARTS, Plan, invert, invert_in_parts, lay_out, sample_items
+from topnrank.kernels.context import Batch, Lists, Touched
 from topnrank.kernels.factors import FactorState, factor_item_step, factor_scores, factor_user_step
 from topnrank.kernels.history import (
     HistoryState,
@@ -22,13 +22,16 @@ from topnrank.kernels.history import (
 )
 from topnrank.kernels.neighbours import CHUNKS, batch_links, scale_gradient
 from topnrank.kernels.optimisers import step_number
-from topnrank.rng import visit_keys
+from topnrank.kernels.random import visit_keys
 from topnrank.scorers import Factors, History, Parameters
 from topnrank.scorers.base import NO_LINKS
 from topnrank.scorers.neighbours import SCALE
 
 SMALL_BATCH = 2000
 """Rows below which one thread does the work: waking others costs more, on a busy machine a hundred times more."""
+
+MANY_ROWS = 16
+"""Rows for each item of the catalogue from which a batch is inverted by several threads."""
 
 
 @final
@@ -41,8 +44,11 @@ class CpuEngine:
         self._run_lists = compiled_lists(problem.objective)
         self._visit = _VISITS[type(problem.scorer)]
         n_items = state.parameters["item_bias"].size
-        self.counts = np.zeros(n_items, np.int64)
+        self._sizes = np.diff(problem.rows.indptr)
+        self._counts = np.zeros(n_items, np.int64)
         """Scratch of `invert`, zero between visits."""
+        self._part_counts = np.zeros((2, PARTS, 0), np.int64)
+        """Scratch of `invert_in_parts`, made when needed."""
         channels = getattr(problem.scorer, "channels", 1)
         self.own = (np.zeros(n_items, np.float32), np.zeros((n_items, channels), np.float32))
         """Scratch of `own_products`."""
@@ -56,8 +62,10 @@ class CpuEngine:
         users = np.ascontiguousarray(users, np.int64)
         problem, histories = self.problem, bool(self.problem.scorer.history_blocks)
         plan = Plan(histories, problem.negatives, self.chances, problem.shared, moment.progress)
-        batch = lay_out(users, visit_keys(problem.seed, moment.iteration, users), problem.rows, plan)
-        with threads(1 if batch.items.size < SMALL_BATCH else self._num_threads):
+        keys = visit_keys(np.uint64(problem.seed % 2**64), np.uint64(moment.iteration), users)
+        size = self._sizes[users].sum() + users.size * problem.negatives
+        with threads(1 if size < SMALL_BATCH else self._num_threads):
+            batch = lay_out(users, keys, problem.rows, plan)
             if problem.negatives:
                 sample_items(batch, problem.rows, self.chances, batch.items, batch.weights)
             self.links = self._links(batch)
@@ -65,6 +73,15 @@ class CpuEngine:
             moved += self._step_scale(batch, first.G[0])
         value, active = first.report.sum(axis=0)
         return Visit(float(value), int(active), users.size, moved)
+
+    def touched(self, batch: Batch) -> Touched:
+        """The batch seen from its items."""
+        n_items = self._counts.size
+        if batch.items.size < MANY_ROWS * n_items:
+            return Touched(*invert(batch, self._counts))
+        if not self._part_counts.size:
+            self._part_counts = np.empty((2, PARTS, n_items), np.int64)
+        return Touched(*invert_in_parts(batch, self._part_counts))
 
     def lists(self, batch: Batch, scores: Float64Array) -> Lists:
         """The objective's view of the batch; `scores` are the scorer's, the neighbours' are added here."""
@@ -113,7 +130,7 @@ def _visit_factors(engine: CpuEngine, batch: Batch) -> tuple[Lists, float]:
     if not engine.problem.simultaneous:
         factor_scores(batch, state, scores)
         second = engine.lists(batch, scores)
-    touched = invert(batch, engine.counts)
+    touched = engine.touched(batch)
     moved = np.empty(touched.items.size)
     rules = _rules(engine, "item_factors", "item_bias")
     factor_item_step(batch, touched, second.G[1], before, accumulators, rules, moved)
@@ -130,7 +147,7 @@ def _visit_history(engine: CpuEngine, batch: Batch) -> tuple[Lists, float]:
     state, accumulators = _history_state(engine.state.parameters), _history_state(engine.state.accumulators)
     scorer = engine.problem.scorer
     assert isinstance(scorer, History)
-    touched = invert(batch, engine.counts)
+    touched = engine.touched(batch)
     own_products(touched, state, *engine.own)
     b, k = batch.users.size, state.Q.shape[1]
     sums = HistorySums(np.empty((b, 2), np.float32), np.empty((b, k), np.float32), np.empty((b, k), np.float32))

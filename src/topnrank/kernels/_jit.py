@@ -27,7 +27,7 @@ except ImportError:
     warnings.warn("Numba is not installed: everything works, but many times slower", stacklevel=2)
     numba, prange = None, range
 
-__all__ = ["cache_folder", "kernel", "parallel_kernel", "prange", "summing_kernel", "threads"]
+__all__ = ["cache_folder", "kernel", "leaf_kernel", "parallel_kernel", "prange", "summing_kernel", "threads"]
 
 Kernel = Callable[..., Any]
 """A compiled function; its arguments are checked by Numba, not by the type checker."""
@@ -72,6 +72,11 @@ def kernel(function: Kernel) -> Kernel:
 def summing_kernel(function: Kernel) -> Kernel:
     """A kernel whose sums may be reordered for wide registers; only for small leaves (see above)."""
     return _compile(function, nogil=True, fastmath={"reassoc", "contract"})
+
+
+def leaf_kernel(function: Kernel) -> Kernel:
+    """A kernel that always becomes part of its caller, for innermost loops; only with plain arrays: tuples make it slow."""
+    return _compile(function, nogil=True, forceinline=True)
 
 
 def parallel_kernel(function: Kernel) -> Kernel:

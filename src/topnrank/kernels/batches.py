@@ -9,6 +9,9 @@ from topnrank.kernels._jit import kernel, parallel_kernel, prange
 from topnrank.kernels.context import Batch, Touched
 from topnrank.kernels.random import SAMPLING, draw_below
 
+PARTS = 8
+"""Parts of the users of a large batch, each inverted by itself."""
+
 
 class Plan(NamedTuple):
     """How rows become lists."""
@@ -103,38 +106,60 @@ def _sizes(users, rows, plan):
 
 
 @kernel
+def _lay_out_user(rows, user, histories, places, items, gains, residuals, strengths):
+    """The rows of one user to the batch's arrays, from places = (offset, first) on."""
+    aside, place = places
+    for p in range(
+        rows.indptr[user], rows.indptr[user + 1]
+    ):  # loops, not slices: they compile in a fraction of the time
+        if rows.listed.size and not rows.listed[p]:
+            if not histories:
+                continue
+            target = aside
+            aside += 1
+        else:
+            target = place
+            place += 1
+        items[target] = rows.items[p]
+        gains[target] = rows.gains[p]
+        if residuals.size:
+            for b in range(residuals.shape[1]):
+                residuals[target, b] = rows.residuals[p, b]
+        strengths[target] = rows.strengths[p] if rows.strengths.size else 1.0
+
+
+@parallel_kernel
 def lay_out(users, keys, rows, plan):
     """The batch of `users`: for each the rows of the history only, those of the list, and room for sampled items."""
     offsets, first, own = _sizes(users, rows, plan)
     items = np.empty(offsets[-1], np.int32)
-    gains = np.zeros(offsets[-1], np.float64)
-    residuals = np.zeros((offsets[-1] if rows.residuals.size else 0, rows.residuals.shape[1]), np.float32)
-    strengths = np.ones(offsets[-1], np.float32)
-    weights = np.ones(offsets[-1], np.float64)
+    gains = np.empty(offsets[-1], np.float64)
+    residuals = np.empty((offsets[-1] if rows.residuals.size else 0, rows.residuals.shape[1]), np.float32)
+    strengths = np.empty(offsets[-1], np.float32)
+    weights = np.empty(offsets[-1], np.float64)
     counts = np.ones(users.size, np.float64)
-    for n in range(users.size):
-        lo, hi = rows.indptr[users[n]], rows.indptr[users[n] + 1]
-        aside, place = offsets[n], first[n]
-        for p in range(lo, hi):  # loops, not slices: they compile in a fraction of the time
-            if rows.listed.size and not rows.listed[p]:
-                if not plan.histories:
-                    continue
-                target = aside
-                aside += 1
-            else:
-                target = place
-                place += 1
-            items[target] = rows.items[p]
-            gains[target] = rows.gains[p]
+    for n in prange(users.size):
+        lo, hi = own[n], offsets[n + 1]
+        _lay_out_user(rows, users[n], plan.histories, (offsets[n], first[n]), items, gains, residuals, strengths)
+        weights[offsets[n] : hi] = 1.0
+        if hi > lo:
+            gains[lo:hi] = 0.0
+            strengths[lo:hi] = 1.0
             if residuals.size:
-                for b in range(residuals.shape[1]):
-                    residuals[target, b] = rows.residuals[p, b]
-            if rows.strengths.size:
-                strengths[target] = rows.strengths[p]
-        sampled = offsets[n + 1] - own[n]
-        if plan.shared and sampled > 0:
-            counts[n] = (own[n] - first[n]) / sampled
+                residuals[lo:hi] = 0.0
+            if plan.shared:
+                counts[n] = (lo - first[n]) / (hi - lo)
     return Batch(users, offsets, first, own, items, gains, residuals, strengths, keys, weights, counts, plan.progress)
+
+
+@kernel
+def _place(items, lo, hi, n, counts, entries, owners):
+    """The rows lo .. hi of user n to where the next visit of their items goes."""
+    for p in range(lo, hi):
+        place = counts[items[p]]
+        entries[place] = p
+        owners[place] = n
+        counts[items[p]] = place + 1
 
 
 @kernel
@@ -153,12 +178,70 @@ def invert(batch, counts):
         counts[touched[t]] = starts[t]  # from here on: where the item's next visit goes
     entries = np.empty(batch.items.size, np.int64)
     owners = np.empty(batch.items.size, np.int32)
+    own = np.empty(n_touched, np.int64)
     for n in range(batch.users.size):
-        for p in range(batch.offsets[n], batch.offsets[n + 1]):
-            place = counts[batch.items[p]]
-            entries[place] = p
-            owners[place] = n
-            counts[batch.items[p]] = place + 1
+        _place(batch.items, batch.offsets[n], batch.own[n], n, counts, entries, owners)
+    for t in range(n_touched):
+        own[t] = counts[touched[t]]
+    for n in range(batch.users.size):
+        _place(batch.items, batch.own[n], batch.offsets[n + 1], n, counts, entries, owners)
     for t in range(n_touched):
         counts[touched[t]] = 0
-    return Touched(touched[:n_touched], starts, entries, owners)
+    return Touched(touched[:n_touched], starts, own, entries, owners)
+
+
+@kernel
+def _part_users(offsets):
+    """(PARTS + 1,) where each part of a batch's users begins, so that all have about as many rows."""
+    starts = np.zeros(PARTS + 1, np.int64)
+    for part in range(1, PARTS + 1):
+        user = starts[part - 1]
+        while user < offsets.size - 1 and offsets[user] * PARTS < part * offsets[-1]:
+            user += 1
+        starts[part] = user
+    starts[PARTS] = offsets.size - 1
+    return starts
+
+
+@kernel
+def _running_places(counts, items, starts, own):
+    """Turns counts (2, PARTS, n_items) into where each part places its own and its sampled visits; fills the others."""
+    place, n_touched = 0, 0
+    for item in range(counts.shape[2]):
+        begin = place
+        for kind in range(2):
+            for part in range(PARTS):
+                before = place
+                place += counts[kind, part, item]
+                counts[kind, part, item] = before
+            if kind == 0:
+                middle = place
+        if place > begin:
+            items[n_touched], starts[n_touched], own[n_touched] = item, begin, middle
+            n_touched += 1
+    starts[n_touched] = place
+    return n_touched
+
+
+@parallel_kernel
+def invert_in_parts(batch, counts):
+    """`invert` by several threads; `counts` (2, PARTS, n_items) is scratch. For batches of far more rows than items.
+
+    Each part of the users counts its visits to each item, running sums say where it places them, and it does: in the
+    batch's order, whatever thread does it when. Touched items come in ascending order here.
+    """
+    parts, n_items = _part_users(batch.offsets), counts.shape[2]
+    for part in prange(PARTS):
+        counts[:, part] = 0
+        for n in range(parts[part], parts[part + 1]):
+            for p in range(batch.offsets[n], batch.offsets[n + 1]):
+                counts[0 if p < batch.own[n] else 1, part, batch.items[p]] += 1
+    items, starts, own = np.empty(n_items, np.int32), np.empty(n_items + 1, np.int64), np.empty(n_items, np.int64)
+    n_touched = _running_places(counts, items, starts, own)
+    entries = np.empty(batch.items.size, np.int64)
+    owners = np.empty(batch.items.size, np.int32)
+    for part in prange(PARTS):
+        for n in range(parts[part], parts[part + 1]):
+            _place(batch.items, batch.offsets[n], batch.own[n], n, counts[0, part], entries, owners)
+            _place(batch.items, batch.own[n], batch.offsets[n + 1], n, counts[1, part], entries, owners)
+    return Touched(items[:n_touched], starts[: n_touched + 1], own[:n_touched], entries, owners)

@@ -18,12 +18,12 @@ import numpy as np
 
 from topnrank._typing import Float64Array
 from topnrank.kernels._jit import kernel, parallel_kernel, prange
-from topnrank.kernels.ranks import TERMS, advance, power_terms, ranks_forward, step_value
+from topnrank.kernels.ranks import NO_TERMS, TERMS, advance, combined, power_terms, ranks_forward, step_value
 from topnrank.kernels.sorting import descending_order
 
 
 def log_terms(terms: int = TERMS) -> Float64Array:
-    """(terms,) coefficients of t^1 .. t^P in the approximation of ln(1 + t) on [0, 1]."""
+    """(TERMS,) coefficients of t^1 .. t^P in the approximation of ln(1 + t) on [0, 1]."""
     return power_terms(lambda t: np.log1p(t) / t, terms)
 
 
@@ -56,11 +56,11 @@ def relevant_rows(f, a):
 def _pair_losses(terms, f, e):
     """Sum over all pairs of |x| + 2 ln(1 + e^-|x|); scores sorted, `e` their decays."""
     m = f.size
-    A = np.zeros(terms.size)
-    apart, logs = 0.0, 0.0
+    A, apart, logs = NO_TERMS, 0.0, 0.0
     for r in range(1, m):
         apart += float(r) * float(m - r) * (f[r - 1] - f[r])
-        logs += advance(terms, e[r], 1.0, A)[0]
+        A = advance(e[r], 1.0, A)
+        logs += combined(terms, A)
     return apart + 2.0 * logs
 
 

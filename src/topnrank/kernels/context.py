@@ -39,12 +39,14 @@ class Batch(NamedTuple):
 
 
 class Touched(NamedTuple):
-    """The batch seen from the items: who visits each touched item, in the batch's order."""
+    """The batch seen from the items: who visits each touched item, in the batch's order, sampled rows after the others."""
 
     items: Int32Array
     """(t,) the touched items"""
     starts: Int64Array
     """(t + 1,) where each item's visits begin"""
+    own: Int64Array
+    """(t,) where its visits by rows of the users' own end and those by sampled rows begin"""
     entries: Int64Array
     """(flat,) position of the visit in the batch's flat arrays"""
     owners: Int32Array

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from topnrank._typing import Float32Array
-from topnrank.kernels._jit import parallel_kernel, prange
-from topnrank.kernels.optimisers import dot, step_number, step_row
+from topnrank.kernels._jit import kernel, parallel_kernel, prange
+from topnrank.kernels.optimisers import CHUNKS, chunk_size, dot, place_in_chunk, step_number, step_row
 
 
 class FactorState(NamedTuple):
@@ -32,27 +32,41 @@ def factor_user_step(batch, G, state, accumulators, rule, moved):
     for n in prange(batch.users.size):
         gradient = np.zeros(state.U.shape[1], np.float32)
         for p in range(batch.offsets[n], batch.offsets[n + 1]):
-            v = state.V[batch.items[p]]
             g = np.float32(G[p])
-            for d in range(v.size):
-                gradient[d] += g * v[d]
+            if g != 0.0:  # behind the gate of ReLU most are
+                v = state.V[batch.items[p]]
+                for d in range(v.size):
+                    gradient[d] += g * v[d]
         user = batch.users[n]
         moved[n] = step_row(rule, 1, gradient, state.U[user], accumulators.U[user])
+
+
+@kernel
+def _step_items(batch, touched, G, state, accumulators, rules, chunk, moved):
+    """The steps of a chunk of the touched items."""
+    gradient = np.empty(state.V.shape[1], np.float32)
+    U, V, of_V, users, own = state.U, state.V, accumulators.V, batch.users, batch.own
+    entries, owners = touched.entries, touched.owners
+    for turn in range(chunk_size(chunk, touched.items.size)):
+        t = place_in_chunk(chunk, turn)
+        item = touched.items[t]
+        gradient[:] = 0.0
+        bias_gradient, visits = 0.0, 0.0
+        for place in range(touched.starts[t], touched.starts[t + 1]):
+            n, p = owners[place], entries[place]
+            g = np.float32(G[p])
+            visits += 1.0 if p < own[n] else batch.counts[n]
+            if g != 0.0:
+                bias_gradient += G[p]
+                u = U[users[n]]
+                for d in range(gradient.size):
+                    gradient[d] += g * u[d]
+        distance = step_row(rules[0], visits, gradient, V[item], of_V[item])
+        moved[t] = distance + step_number(rules[1], visits, bias_gradient, state.b, accumulators.b, item)
 
 
 @parallel_kernel
 def factor_item_step(batch, touched, G, state, accumulators, rules, moved):
     """Each touched item steps v and b once along the batch's sum of G_i u, in the batch's order of users; rules of v, b."""
-    for t in prange(touched.items.size):
-        item = touched.items[t]
-        gradient = np.zeros(state.V.shape[1], np.float32)
-        bias_gradient, visits = 0.0, 0.0
-        for place in range(touched.starts[t], touched.starts[t + 1]):
-            n, p = touched.owners[place], touched.entries[place]
-            u, g = state.U[batch.users[n]], np.float32(G[p])
-            bias_gradient += G[p]
-            visits += 1.0 if p < batch.own[n] else batch.counts[n]
-            for d in range(u.size):
-                gradient[d] += g * u[d]
-        moved[t] = step_row(rules[0], visits, gradient, state.V[item], accumulators.V[item])
-        moved[t] += step_number(rules[1], visits, bias_gradient, state.b, accumulators.b, item)
+    for chunk in prange(CHUNKS):
+        _step_items(batch, touched, G, state, accumulators, rules, chunk, moved)

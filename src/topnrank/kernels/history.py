@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from topnrank._typing import Float32Array
-from topnrank.kernels._jit import kernel, parallel_kernel, prange
-from topnrank.kernels.optimisers import dot, step_number, step_row
+from topnrank.kernels._jit import kernel, leaf_kernel, parallel_kernel, prange
+from topnrank.kernels.optimisers import CHUNKS, add_two, chunk_size, dot, place_in_chunk, step_number, step_row
 
 
 class HistoryState(NamedTuple):
@@ -79,112 +79,154 @@ def history_vectors(rows, state, exponent, vectors):
             _add_part(rho, state.Y[rows.items[p]], state.X[rows.items[p]], rows.residuals[p], s)
 
 
+@kernel
+def _history_sum(batch, Y, X, n, s):
+    """s = sum_j rho_j (y_j + sum_b e_jb x_jb) of user n, two rows at a time; an odd last one twice, then by 0."""
+    items, strengths, residuals = batch.items, batch.strengths, batch.residuals
+    lo, hi, k = batch.offsets[n], batch.own[n], s.size
+    s[:] = 0.0
+    for p in range(lo, hi, 2):
+        q = min(p + 1, hi - 1)
+        i, j = items[p], items[q]
+        rho, sigma = strengths[p], strengths[q] if q > p else np.float32(0.0)
+        add_two(s, rho, Y[i], sigma, Y[j])
+        for b in range(residuals.shape[1]):
+            e, f = rho * residuals[p, b], sigma * residuals[q, b]
+            if e != 0.0 or f != 0.0:
+                add_two(s, e, X[i, b * k : (b + 1) * k], f, X[j, b * k : (b + 1) * k])
+
+
+@kernel
+def _user_scores(batch, state, own, n, c, s, scores):
+    """Scores of the list of user n by the history sum s; own = (yq, xq), c the scales without one item and of all."""
+    yq, xq = own
+    Q, bias, items = state.Q, state.b, batch.items
+    for p in range(batch.first[n], batch.own[n]):
+        item = items[p]
+        mine = yq[item]
+        for b in range(xq.shape[1]):
+            mine += batch.residuals[p, b] * xq[item, b]
+        scores[p] = c[0] * (dot(s, Q[item]) - batch.strengths[p] * mine) + bias[item]
+    for p in range(batch.own[n], batch.offsets[n + 1]):
+        scores[p] = c[1] * dot(s, Q[items[p]]) + bias[items[p]]
+
+
 @parallel_kernel
 def history_scores(batch, state, exponent, own, scales, vectors, scores):
     """Scales c, unscaled history sums and scores of every list, own rows leave-one-out; `own` = (yq, xq)."""
-    yq, xq = own
     for n in prange(batch.users.size):
-        lo, hi = batch.offsets[n], batch.own[n]
-        c_own, c_new = history_scale(hi - lo - 1, exponent), history_scale(hi - lo, exponent)
-        scales[n, 0], scales[n, 1] = c_own, c_new
-        s = vectors[n]
-        s[:] = 0.0
-        for p in range(lo, hi):
-            item = batch.items[p]
-            _add_part(batch.strengths[p], state.Y[item], state.X[item], batch.residuals[p], s)
-        for p in range(batch.first[n], batch.offsets[n + 1]):
-            item = batch.items[p]
-            if p < hi:
-                mine = yq[item]
-                for b in range(xq.shape[1]):
-                    mine += batch.residuals[p, b] * xq[item, b]
-                scores[p] = c_own * (dot(s, state.Q[item]) - batch.strengths[p] * mine) + state.b[item]
-            else:
-                scores[p] = c_new * dot(s, state.Q[item]) + state.b[item]
+        size = batch.own[n] - batch.offsets[n]
+        scales[n, 0], scales[n, 1] = history_scale(size - 1, exponent), history_scale(size, exponent)
+        _history_sum(batch, state.Y, state.X, n, vectors[n])
+        _user_scores(batch, state, own, n, scales[n], vectors[n], scores)
 
 
 @parallel_kernel
 def history_pull(batch, G, Q, scales, pull):
     """sum_i c G_i q_i of every user of the batch."""
     for n in prange(batch.users.size):
-        g_user = pull[n]
-        g_user[:] = 0.0
-        for p in range(batch.first[n], batch.offsets[n + 1]):
-            q = Q[batch.items[p]]
+        pull[n] = 0.0
+        last = batch.offsets[n + 1] - 1
+        for p in range(batch.first[n], last + 1, 2):  # an odd last row twice, the second time by 0
+            r = min(p + 1, last)
             g = np.float32(G[p]) * scales[n, 0 if p < batch.own[n] else 1]
-            for d in range(q.size):
-                g_user[d] += g * q[d]
+            h = np.float32(G[r] if r > p else 0.0) * scales[n, 0 if r < batch.own[n] else 1]
+            add_two(pull[n], g, Q[batch.items[p]], h, Q[batch.items[r]])
 
 
-@kernel
-def _visit_sums(batch, G, sums, entries, owners, work, out):
-    """Sums of one item over its visits, without leave-one-out.
+@leaf_kernel
+def _own_sums(visits, rows, G, sums, work, out):
+    """Adds to `work` and `out` what an item's visits by rows of the users' own give, without leave-one-out.
 
     The rows of `work` get sum c G_item s_u, sum rho pull_u and for each channel sum rho e_b pull_u; `out` (2, channels) the
     sums of c G_item rho e_b and c G_user rho e_b. Returned are the numbers sum G_item, and the sums of c G_item rho and
-    c G_user rho: these and `out` take the item's own part out again; then in how many lists and histories the item was.
+    c G_user rho: these and `out` take the item's own part out again; then in how many lists the item was. Rows of the
+    history only have no gradient. Two visits at a time, an odd last one twice, the second time by 0.
     """
-    work[:] = 0.0
-    out[:] = 0.0
-    bias, qc, yc = 0.0, 0.0, 0.0
-    lists, histories = 0.0, 0.0
-    for v in range(entries.size):
-        p, n = entries[v], owners[v]
-        s, pull = sums.s[n], sums.pull[n]
-        if p >= batch.own[n]:
-            g = np.float32(G[1, p]) * sums.c[n, 1]
-            for d in range(s.size):
-                work[0, d] += g * s[d]
-            bias += G[1, p]
-            lists += batch.counts[n]
-            continue
-        rho = batch.strengths[p]
-        histories += 1
-        for d in range(s.size):
-            work[1, d] += rho * pull[d]
-        listed = p >= batch.first[n]
-        c = sums.c[n, 0]
-        g, g_user = (np.float32(G[1, p]) * c, G[0, p] * c) if listed else (np.float32(0.0), 0.0)
+    entries, owners = visits
+    first, strengths, residuals = rows
+    c, s, pull = sums
+    bias, qc, yc, lists = 0.0, 0.0, 0.0, 0.0
+    for v in range(0, entries.size, 2):
+        w = min(v + 1, entries.size - 1)
+        p, q, n, m = entries[v], entries[w], owners[v], owners[w]
+        rho, sigma = strengths[p], strengths[q] if w > v else np.float32(0.0)
+        listed, also = p >= first[n], w > v and q >= first[m]
+        item, other = G[1, p] if listed else 0.0, G[1, q] if also else 0.0
+        g, h = np.float32(item) * c[n, 0], np.float32(other) * c[m, 0]
+        g_user, h_user = G[0, p] * c[n, 0] if listed else 0.0, G[0, q] * c[m, 0] if also else 0.0
+        add_two(work[0], g, s[n], h, s[m])
+        add_two(work[1], rho, pull[n], sigma, pull[m])
         for b in range(out.shape[1]):
-            e = rho * batch.residuals[p, b]
-            if e != 0.0:
-                out[0, b] += g * e
-                out[1, b] += g_user * e
-                for d in range(s.size):
-                    work[2 + b, d] += e * pull[d]
-        if listed:
-            for d in range(s.size):
-                work[0, d] += g * s[d]
-            lists += 1
-            bias += G[1, p]
-            qc += g * rho
-            yc += g_user * rho
-    return bias, np.float32(qc), np.float32(yc), lists, histories
+            e, f = rho * residuals[p, b], sigma * residuals[q, b]
+            out[0, b] += g * e + h * f
+            out[1, b] += g_user * e + h_user * f
+            add_two(work[2 + b], e, pull[n], f, pull[m])
+        bias += item + other
+        lists += (1.0 if listed else 0.0) + (1.0 if also else 0.0)
+        qc += g * rho + h * sigma
+        yc += g_user * rho + h_user * sigma
+    return bias, qc, yc, lists
+
+
+@leaf_kernel
+def _sampled_sums(visits, counts, G, sums, work):
+    """Adds to `work` what an item's visits by sampled rows give; returns sum G_item and in how many lists they count."""
+    entries, owners = visits
+    c, s, _ = sums
+    bias, lists = 0.0, 0.0
+    for v in range(0, entries.size, 2):
+        w = min(v + 1, entries.size - 1)
+        n, m, twin = owners[v], owners[w], 1.0 if w > v else 0.0
+        first, second = G[1, entries[v]], twin * G[1, entries[w]]
+        add_two(work[0], np.float32(first) * c[n, 1], s[n], np.float32(second) * c[m, 1], s[m])
+        bias += first + second
+        lists += counts[n] + twin * counts[m]
+    return bias, lists
+
+
+@leaf_kernel
+def _take_own_out(qc, yc, out, rows, work):
+    """Takes the item's own part, rows = (q, y, x), out of the sums over its visits."""
+    q, y, x = rows
+    k, none = q.size, np.float32(0.0)
+    add_two(work[0], np.float32(-qc), y, none, y)
+    add_two(work[1], np.float32(-yc), q, none, q)
+    for b in range(out.shape[1]):
+        add_two(work[0], -out[0, b], x[b * k : (b + 1) * k], none, y)
+        add_two(work[2 + b], -out[1, b], q, none, q)
+
+
+@kernel
+def _step_items(batch, touched, G, sums, state, accumulators, rules, chunk, moved):
+    """The steps of a chunk of the touched items. The tuples are taken apart once: leaves want plain arrays."""
+    k, channels = state.Q.shape[1], batch.residuals.shape[1]
+    work, out = np.empty((2 + channels, k), np.float32), np.empty((2, channels), np.float32)
+    Q, Y, X, of_Q, of_Y, of_X = state.Q, state.Y, state.X, accumulators.Q, accumulators.Y, accumulators.X
+    starts, owns, entries, owners = touched.starts, touched.own, touched.entries, touched.owners
+    rows, users = (batch.first, batch.strengths, batch.residuals), (sums.c, sums.s, sums.pull)
+    for turn in range(chunk_size(chunk, touched.items.size)):
+        t = place_in_chunk(chunk, turn)
+        i, lo, own, hi = touched.items[t], starts[t], owns[t], starts[t + 1]
+        work[:] = 0.0
+        out[:] = 0.0
+        bias, qc, yc, lists = _own_sums((entries[lo:own], owners[lo:own]), rows, G, users, work, out)
+        if own < hi:
+            sampled = _sampled_sums((entries[own:hi], owners[own:hi]), batch.counts, G, users, work)
+            bias, lists = bias + sampled[0], lists + sampled[1]
+        distance = 0.0
+        if own > lo:  # items that were only sampled have no part in a history
+            _take_own_out(qc, yc, out, (Q[i], Y[i], X[i]), work)
+            distance += step_row(rules[1], own - lo, work[1], Y[i], of_Y[i])
+            for b in range(channels):
+                part = slice(b * k, (b + 1) * k)
+                distance += step_row(rules[1], own - lo, work[2 + b], X[i, part], of_X[i, part])
+        distance += step_row(rules[0], lists, work[0], Q[i], of_Q[i])
+        moved[t] = distance + step_number(rules[2], lists, bias, state.b, accumulators.b, i)
 
 
 @parallel_kernel
 def history_item_step(batch, touched, G, sums, state, accumulators, rules, moved):
     """Each touched item steps once along the batch's sums, in the batch's order of users; rules of q, of y and x, of b."""
-    k, channels = state.Q.shape[1], batch.residuals.shape[1]
-    for t in prange(touched.items.size):
-        i, lo, hi = touched.items[t], touched.starts[t], touched.starts[t + 1]
-        q, y, x = state.Q[i], state.Y[i], state.X[i]
-        work, out = np.empty((2 + channels, k), np.float32), np.empty((2, channels), np.float32)
-        bias, qc, yc, lists, histories = _visit_sums(
-            batch, G, sums, touched.entries[lo:hi], touched.owners[lo:hi], work, out
-        )
-        moved[t] = 0.0
-        if histories > 0.0:  # items that were only sampled have no part in a history
-            for d in range(k):
-                work[0, d] -= qc * y[d]
-                work[1, d] -= yc * q[d]
-            for b in range(channels):
-                for d in range(k):
-                    work[0, d] -= out[0, b] * x[b * k + d]
-                    work[2 + b, d] -= out[1, b] * q[d]
-            moved[t] += step_row(rules[1], histories, work[1], y, accumulators.Y[i])
-            for b in range(channels):
-                part = slice(b * k, (b + 1) * k)
-                moved[t] += step_row(rules[1], histories, work[2 + b], x[part], accumulators.X[i][part])
-        moved[t] += step_row(rules[0], lists, work[0], q, accumulators.Q[i])
-        moved[t] += step_number(rules[2], lists, bias, state.b, accumulators.b, i)
+    for chunk in prange(CHUNKS):
+        _step_items(batch, touched, G, sums, state, accumulators, rules, chunk, moved)

@@ -8,10 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from topnrank._typing import Float64Array, Int32Array
 from topnrank.kernels._jit import kernel, parallel_kernel, prange
-from topnrank.kernels.ranks import ranks_backward, ranks_forward, step_slope, step_value
+from topnrank.kernels.elementary import logarithms
+from topnrank.kernels.ranks import RELU, gates, ranks_backward, ranks_forward
 from topnrank.kernels.shaping import add_squared, annealed, budget_scale
-from topnrank.kernels.sorting import descending_order
+from topnrank.kernels.sorting import sort_descending
 
 
 class DCGSettings(NamedTuple):
@@ -27,62 +29,161 @@ class DCGSettings(NamedTuple):
     balance: float
 
 
+MOST_STEPS = 30
+"""Newton's steps towards the cut; five or six are usual, and stopping early only means sorting more."""
+SLACK = 1e-12
+
+
+class Sorted(NamedTuple):
+    """One list from the highest score to the lowest; each array but `order` is a row of one piece of memory, (m,)."""
+
+    order: Int32Array
+    f: Float64Array
+    gains: Float64Array
+    """Divided by the number of likes where likes are balanced"""
+    w: Float64Array
+    """Weights in the ranks"""
+    e: Float64Array
+    """Scratch of the rank engine"""
+    R: Float64Array
+    D: Float64Array
+    c: Float64Array
+    """dL/dR"""
+    X: Float64Array
+
+
 @kernel
-def _gain_and_slope(step, settings, cut, R, gain):
-    """Loss of one item at smooth rank R, and its slope c (eq. 9); `cut` is the gate's N."""
-    if gain == 0.0:
-        return 0.0, 0.0
-    log = np.log(R + 2.0)
-    p = settings.discount
-    if p == 2.0:
-        D = 1.0 / log
-        fall = D * D / (R + 2.0)
-    elif p == 1.0:
-        D = -np.log(log)
-        fall = 1.0 / ((R + 2.0) * log)
+def _in_reach(f, w, cut, kept):
+    """Writes the positions of the items that ReLU's ranks can put before the cut to `kept`; returns how many.
+
+    R at a score t is sum_j w_j (f_j - t)_+, convex and falling. Newton's steps towards R = cut, t = (sum w f - cut) / sum w
+    over the items above the last t, come from below: what they drop has no loss and no slope, and needs no sorting. A
+    little slack keeps rounding from dropping more.
+    """
+    n = f.size
+    for i in range(n):
+        kept[i] = i
+    for _ in range(MOST_STEPS):
+        mass, moment, size = 0.0, 0.0, 0.0
+        for t in range(n):
+            i = kept[t]
+            mass += w[i]
+            moment += w[i] * f[i]
+            size += w[i] * abs(f[i])
+        threshold = (moment - cut - SLACK * size) / mass
+        if not abs(threshold) < np.inf:
+            return n
+        left = 0
+        for t in range(n):
+            i = kept[t]
+            kept[left] = i
+            left += f[i] > threshold
+        if left == n:
+            return n
+        n = left
+    return n
+
+
+@kernel
+def _sorted(step, settings, cut, f, a, weights):
+    """The list in order; with ReLU and the gate only its items in reach of the cut."""
+    m = f.size
+    order = np.empty(m, np.int32)
+    if settings.truncate and step.kind == RELU:
+        order = order[: _in_reach(f, weights, cut, order)]
+    work = np.empty((8, order.size))
+    s = Sorted(order, work[0], work[1], work[2], work[3], work[4], work[5], work[6], work[7])
+    if order.size < m:
+        for r in range(order.size):
+            s.e[r] = f[order[r]]
+            s.c[r] = order[r]
+        sort_descending(s.e, s.f, order)
+        for r in range(order.size):
+            order[r] = np.int32(s.c[order[r]])
     else:
-        D = log ** (1.0 - p) / (p - 1.0)
-        fall = 1.0 / ((R + 2.0) * log**p)
-    if not settings.truncate:
-        return -gain * D, gain * fall
-    x = cut - R
-    H = step_value(step, x)
-    return -gain * H * D, gain * (step_slope(step, x) * D + H * fall)
+        sort_descending(f, s.f, order)
+    share = 1.0
+    if settings.balance > 0.0:
+        share = max(np.sum(a > 0.0), 1) ** -settings.balance
+    for r in range(order.size):
+        s.gains[r] = share * a[order[r]]
+        s.w[r] = weights[order[r]]
+    return s
+
+
+@kernel
+def _discounts(p, y, value, fall, scratch):
+    """The discount D(R) at y = R + 2 and its fall -D'(R) = 1 / (y ln^p y); the usual powers without `**`."""
+    logarithms(y, value, scratch)
+    if p == 2.0:
+        for r in range(y.size):
+            value[r] = 1.0 / value[r]
+            fall[r] = value[r] * value[r] / y[r]
+    elif p == -1.0:
+        for r in range(y.size):
+            fall[r] = value[r] / y[r]
+            value[r] = -0.5 * value[r] * value[r]
+    elif p == 0.0:
+        for r in range(y.size):
+            fall[r] = 1.0 / y[r]
+            value[r] = -value[r]
+    else:
+        for r in range(y.size):
+            log = value[r]
+            fall[r] = 1.0 / (y[r] * log**p)
+            value[r] = -np.log(log) if p == 1.0 else log ** (1.0 - p) / (p - 1.0)
+
+
+@kernel
+def _slopes(step, settings, cut, s):
+    """Writes c, the slope of each item's loss at its smooth rank (eq. 9); returns the loss. `cut` is the gate's N."""
+    m, value = s.f.size, 0.0
+    work = np.empty((4, m))
+    y, D, H, slope = work[0], work[1], work[2], work[3]
+    for r in range(m):
+        y[r] = s.R[r] + 2.0
+    _discounts(settings.discount, y, D, s.c, H)
+    if settings.truncate:
+        gates(step, cut, s.R, H, slope)
+        for r in range(m):
+            s.c[r] = slope[r] * D[r] + H[r] * s.c[r]
+            D[r] *= H[r]
+    for r in range(m):
+        s.c[r] *= s.gains[r]
+        value -= s.gains[r] * D[r]
+    return value
+
+
+@kernel
+def _mass(settings, s, a):
+    """What the gradients are multiplied by, so that they keep the budget."""
+    mass, own_mass, gains = 0.0, 0.0, 0.0
+    for r in range(s.f.size):
+        mass += abs(s.X[r])
+        own_mass += abs(s.D[r])
+    for i in range(a.size):
+        gains += abs(a[i])
+    return budget_scale(settings, a.size, mass if settings.exact else max(mass, own_mass), gains)
 
 
 @kernel
 def _weighted_dcg(step, settings, cut, f, a, weights, G):
     """One list: sort, ranks, slopes, gradients; returns the loss and the number of items with R < N."""
-    m = f.size
-    order = descending_order(f)
-    work = np.empty((7, m))
-    g, e, R, D, c, X, w = work[0], work[1], work[2], work[3], work[4], work[5], work[6]
-    liked = 0
-    for r in range(m):
-        g[r] = f[order[r]]
-        w[r] = weights[order[r]]
-        liked += a[r] > 0.0
-    ranks_forward(step, g, w, e, R, D)
-    value, active = 0.0, 0
-    share = max(liked, 1) ** -settings.balance
-    for r in range(m):
-        loss, c[r] = _gain_and_slope(step, settings, cut, R[r], share * a[order[r]])
-        value += loss
-        active += R[r] < settings.n
-    ranks_backward(step, g, c, e, X)
-    mass, own_mass, gains = 0.0, 0.0, 0.0
-    for r in range(m):
-        D[r] = -c[r] * D[r]
-        X[r] = w[r] * X[r] + D[r]
-        mass += abs(X[r])
-        own_mass += abs(D[r])
-        gains += abs(a[r])
-    if not settings.exact:
-        mass = max(mass, own_mass)
-    scale = budget_scale(settings, m, mass, gains)
-    for r in range(m):
-        G[0, order[r]] = scale * X[r]
-        G[1, order[r]] = scale * (X[r] if settings.exact else D[r])
+    s = _sorted(step, settings, cut, f, a, weights)
+    ranks_forward(step, s.f, s.w, s.e, s.R, s.D)
+    value, active = _slopes(step, settings, cut, s), 0
+    ranks_backward(step, s.f, s.c, s.e, s.X)
+    for r in range(s.f.size):
+        s.D[r] = -s.c[r] * s.D[r]
+        s.X[r] = s.w[r] * s.X[r] + s.D[r]
+        active += s.R[r] < settings.n
+    scale = _mass(settings, s, a) if settings.budget > 0.0 else 1.0
+    item = s.X if settings.exact else s.D
+    if s.f.size < f.size:
+        G[:] = 0.0
+    for r in range(s.f.size):
+        G[0, s.order[r]] = scale * s.X[r]
+        G[1, s.order[r]] = scale * item[r]
     if settings.anchor > 0.0:
         value += add_squared(f, a, settings.anchor, G)
     return value, active

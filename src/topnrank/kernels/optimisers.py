@@ -2,7 +2,25 @@
 
 import numpy as np
 
-from topnrank.kernels._jit import kernel, summing_kernel
+from topnrank.kernels._jit import kernel, leaf_kernel, summing_kernel
+
+CHUNKS = 64
+"""Parts of the loop over touched items, each with scratch of its own; items step one by one, so bits do not depend on it."""
+BLOCK = 16
+"""Neighbours that stay together: a chunk has every `CHUNKS`-th block, so that all chunks have about as much to do."""
+
+
+@leaf_kernel
+def chunk_size(chunk, size):
+    """How many of `size` items a chunk has."""
+    whole, rest = divmod(size, CHUNKS * BLOCK)
+    return whole * BLOCK + min(max(rest - chunk * BLOCK, 0), BLOCK)
+
+
+@leaf_kernel
+def place_in_chunk(chunk, turn):
+    """The item that comes in this turn of a chunk."""
+    return (turn // BLOCK * CHUNKS + chunk) * BLOCK + turn % BLOCK
 
 
 @summing_kernel
@@ -14,12 +32,19 @@ def dot(x, y):
     return total
 
 
-@kernel
+@leaf_kernel
+def add_two(out, a, x, b, y):
+    """out += a x + b y: two rows at once, so that `out` is read and written half as often."""
+    for d in range(out.size):
+        out[d] += a * x[d] + b * y[d]
+
+
+@leaf_kernel
 def step_row(rule, visits, gradient, row, accumulator):
     """Adds the penalty of `visits` visits to `gradient` and steps `row`; returns the squared distance moved.
 
     Plain descent: row -= rate * g. AdaGrad: accumulator += g^2, row -= rate * g / sqrt(accumulator), per coordinate.
-    `gradient` is left holding the step: loops without a running sum are what wide registers can do.
+    `gradient` is left holding the step: a loop without a running sum is what wide registers can do.
     """
     rate = np.float32(rule[1])
     decay = np.float32(rule[2] * visits)
@@ -27,12 +52,14 @@ def step_row(rule, visits, gradient, row, accumulator):
         for d in range(row.size):
             g = gradient[d] + decay * row[d]
             accumulator[d] += g * g
-            gradient[d] = rate * g / np.sqrt(accumulator[d])
+            g = rate * g / np.sqrt(accumulator[d])
+            gradient[d] = g
+            row[d] -= g
     else:
         for d in range(row.size):
-            gradient[d] = rate * (gradient[d] + decay * row[d])
-    for d in range(row.size):
-        row[d] -= gradient[d]
+            g = rate * (gradient[d] + decay * row[d])
+            gradient[d] = g
+            row[d] -= g
     return dot(gradient, gradient)
 
 

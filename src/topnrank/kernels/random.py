@@ -12,13 +12,27 @@ SAMPLING = np.uint64(1 << 40)
 
 
 @kernel
-def uniform(key, counter):
-    """Draw number `counter` of `key` from [0, 1); both are uint64 (splitmix64 at position `counter`)."""
-    word = key + (counter + np.uint64(1)) * GOLDEN
+def mix(word):
+    """`rng.mix` of one word."""
+    word = word + GOLDEN
     word = (word ^ (word >> _S30)) * _FIRST
     word = (word ^ (word >> _S27)) * _SECOND
-    word = word ^ (word >> _S31)
-    return float(word >> _S11) * 2.0**-53
+    return word ^ (word >> _S31)
+
+
+@kernel
+def visit_keys(seed, iteration, users):
+    """`rng.visit_keys`; seed and iteration are uint64."""
+    keys, moment = np.empty(users.size, np.uint64), mix(mix(seed) + iteration)
+    for n in range(users.size):
+        keys[n] = mix(moment + np.uint64(users[n]))
+    return keys
+
+
+@kernel
+def uniform(key, counter):
+    """Draw number `counter` of `key` from [0, 1); both are uint64 (splitmix64 at position `counter`)."""
+    return float(mix(key + counter * GOLDEN) >> _S11) * 2.0**-53
 
 
 @kernel

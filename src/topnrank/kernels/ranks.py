@@ -18,10 +18,12 @@ from numpy.polynomial import chebyshev, polynomial
 
 from topnrank._typing import Float64Array
 from topnrank.kernels._jit import kernel
+from topnrank.kernels.elementary import exponentials
 
 RELU, SIGMOID, LAPLACE, RAMP = 0, 1, 2, 3
 TERMS = 12
-"""P of the sigmoid's exponential sum: error 6.5e-10."""
+"""P of the sigmoid's exponential sum: error 6.5e-10. `advance` and `combined` are written out for this number."""
+NO_TERMS = (0.0,) * TERMS
 
 
 class Step(NamedTuple):
@@ -34,18 +36,18 @@ class Step(NamedTuple):
 
 
 def power_terms(ratio: Callable[[Float64Array], Float64Array], terms: int) -> Float64Array:
-    """(terms,) coefficients of t^1 .. t^P in t times the Chebyshev interpolant of `ratio` on [0, 1]."""
+    """Coefficients of t^1 .. t^P in t times the Chebyshev interpolant of `ratio` on [0, 1]; zeros beyond P up to TERMS."""
     nodes = 0.5 * (1.0 + np.cos(np.pi * (np.arange(terms) + 0.5) / terms))
     fit = chebyshev.chebfit(2.0 * nodes - 1.0, ratio(nodes), terms - 1)
     in_s = chebyshev.cheb2poly(fit)  # powers of s = 2t - 1
     in_t = np.zeros(1)
     for coefficient in in_s[::-1]:  # Horner's scheme in polynomials of t
         in_t = polynomial.polyadd(polynomial.polymul(in_t, [-1.0, 2.0]), [coefficient])
-    return np.ascontiguousarray(in_t[:terms])
+    return np.pad(in_t[:terms], (0, max(TERMS - terms, 0)))
 
 
 def sigmoid_terms(terms: int = TERMS) -> Float64Array:
-    """(terms,) the k_p: coefficients of t^1 .. t^P in the approximation of t / (1 + t) on [0, 1]."""
+    """(TERMS,) the k_p: coefficients of t^1 .. t^P in the approximation of t / (1 + t) on [0, 1]."""
     return power_terms(lambda t: 1.0 / (1.0 + t), terms)
 
 
@@ -70,6 +72,24 @@ def step_slope(step, x):
         return step.steepness if (x > 0.0 and x < 1.0 / step.steepness) else 0.0
     t = np.exp(-step.steepness * abs(x))
     return 0.5 * step.steepness * t if step.kind == LAPLACE else step.steepness * t / (1.0 + t) ** 2
+
+
+@kernel
+def gates(step, cut, R, H, slope):
+    """h(cut - R) and h'(cut - R) of many ranks."""
+    if step.kind != SIGMOID and step.kind != LAPLACE:
+        for r in range(R.size):
+            H[r] = step_value(step, cut - R[r])
+            slope[r] = step_slope(step, cut - R[r])
+        return
+    for r in range(R.size):
+        slope[r] = -step.steepness * abs(cut - R[r])
+    exponentials(slope, H)
+    for r in range(R.size):
+        t = H[r]
+        below = 0.5 * t if step.kind == LAPLACE else t / (1.0 + t)
+        H[r] = 1.0 - below if cut > R[r] else below
+        slope[r] = step.steepness * (below if step.kind == LAPLACE else below * (1.0 - below))
 
 
 @kernel
@@ -99,84 +119,118 @@ def _relu_backward(f, c, X):
 
 
 @kernel
-def _decays(steepness, f, e):
+def _decays(steepness, f, scratch, e):
     """e_r = exp(-C (f_{r-1} - f_r)), e_0 = 0."""
-    e[0] = 0.0
+    scratch[0] = 0.0
     for r in range(1, f.size):
-        e[r] = np.exp(-steepness * (f[r - 1] - f[r]))
+        scratch[r] = -steepness * (f[r - 1] - f[r])
+    exponentials(scratch, e)
+    e[0] = 0.0
 
 
 @kernel
 def _laplace_forward(steepness, w, e, R, D):
     """R_r = W_r - A_r/2 + B_r/2 and D_r = C/2 (A_r + B_r)."""
-    A, W = 0.0, 0.0
+    last = w.size - 1
+    A, W, B = 0.0, 0.0, 0.0
+    R[0], D[last] = 0.0, 0.0
+    for r in range(1, w.size):  # from the top into R, from the bottom into D: neither waits for the other
+        A = e[r] * (A + w[r - 1])
+        W += w[r - 1]
+        R[r] = A
+        B = e[last - r + 1] * (B + w[last - r + 1])
+        D[last - r] = B
+    W = 0.0
     for r in range(w.size):
-        if r > 0:
-            A = e[r] * (A + w[r - 1])
-            W += w[r - 1]
-        R[r] = W - 0.5 * A
-        D[r] = 0.5 * steepness * A
-    B = 0.0
-    for r in range(w.size - 2, -1, -1):
-        B = e[r + 1] * (B + w[r + 1])
-        R[r] = max(R[r] + 0.5 * B, 0.0)
-        D[r] += 0.5 * steepness * B
+        A, B = R[r], D[r]
+        R[r] = max(W - 0.5 * A + 0.5 * B, 0.0)
+        D[r] = 0.5 * steepness * (A + B)
+        W += w[r]
 
 
 @kernel
 def _laplace_backward(steepness, c, e, X):
     """X_r = C/2 (sum over above + sum over below) of c e^{-C |gap|}."""
-    A = 0.0
+    last = c.size - 1
+    A, B = 0.0, 0.0
     for r in range(c.size):
-        if r > 0:
-            A = e[r] * (A + c[r - 1])
-        X[r] = 0.5 * steepness * A
-    B = 0.0
-    for r in range(c.size - 2, -1, -1):
-        B = e[r + 1] * (B + c[r + 1])
-        X[r] += 0.5 * steepness * B
+        X[r] = 0.0
+    for r in range(1, c.size):
+        A = e[r] * (A + c[r - 1])
+        X[r] += 0.5 * steepness * A
+        B = e[last - r + 1] * (B + c[last - r + 1])
+        X[last - r] += 0.5 * steepness * B
 
 
 @kernel
-def advance(terms, decay, arriving, A):
-    """Moves the P recurrences one item on; returns sum_p k_p A_p and sum_p p k_p A_p."""
-    value, slope, t = 0.0, 0.0, 1.0
-    for p in range(terms.size):
-        t *= decay
-        A[p] = t * (A[p] + arriving)
-        value += terms[p] * A[p]
-        slope += (p + 1) * terms[p] * A[p]
-    return value, slope
+def advance(t, arriving, A):
+    """The P recurrences A_p one item on, t^p (A_p + arriving); numbers in a tuple stay in registers."""
+    t2 = t * t
+    t3, t4 = t2 * t, t2 * t2
+    t8 = t4 * t4
+    return (
+        t * (A[0] + arriving),
+        t2 * (A[1] + arriving),
+        t3 * (A[2] + arriving),
+        t4 * (A[3] + arriving),
+        t * t4 * (A[4] + arriving),
+        t2 * t4 * (A[5] + arriving),
+        t3 * t4 * (A[6] + arriving),
+        t8 * (A[7] + arriving),
+        t * t8 * (A[8] + arriving),
+        t2 * t8 * (A[9] + arriving),
+        t3 * t8 * (A[10] + arriving),
+        t4 * t8 * (A[11] + arriving),
+    )
+
+
+@kernel
+def combined(k, A):
+    """sum_p k_p A_p"""
+    low = (k[0] * A[0] + k[1] * A[1]) + (k[2] * A[2] + k[3] * A[3])
+    middle = (k[4] * A[4] + k[5] * A[5]) + (k[6] * A[6] + k[7] * A[7])
+    return low + middle + ((k[8] * A[8] + k[9] * A[9]) + (k[10] * A[10] + k[11] * A[11]))
+
+
+@kernel
+def _slope_terms(step):
+    """C p k_p, the coefficients of the sum's derivative."""
+    terms = np.empty(TERMS)
+    for p in range(TERMS):
+        terms[p] = step.steepness * (p + 1) * step.terms[p]
+    return terms
 
 
 @kernel
 def _sigmoid_forward(step, w, e, R, D):
     """R_r = W_r - (sum over above) + (sum over below) of the exponential sum."""
-    A = np.zeros(step.terms.size)
-    W = 0.0
+    slopes, values = _slope_terms(step), step.terms
+    A, W = NO_TERMS, 0.0
     R[0], D[0] = 0.0, 0.0
     for r in range(1, w.size):
-        value, slope = advance(step.terms, e[r], w[r - 1], A)
+        A = advance(e[r], w[r - 1], A)
         W += w[r - 1]
-        R[r] = W - value
-        D[r] = step.steepness * slope
-    A[:] = 0.0
+        R[r] = W - combined(values, A)
+        D[r] = combined(slopes, A)
+    A = NO_TERMS
     for r in range(w.size - 2, -1, -1):
-        value, slope = advance(step.terms, e[r + 1], w[r + 1], A)
-        R[r] = max(R[r] + value, 0.0)
-        D[r] += step.steepness * slope
+        A = advance(e[r + 1], w[r + 1], A)
+        R[r] = max(R[r] + combined(values, A), 0.0)
+        D[r] += combined(slopes, A)
 
 
 @kernel
 def _sigmoid_backward(step, c, e, X):
     """X_r = C sum over all others of c times sum_p p k_p t^p."""
-    A = np.zeros(step.terms.size)
+    slopes, A = _slope_terms(step), NO_TERMS
     X[0] = 0.0
     for r in range(1, c.size):
-        X[r] = step.steepness * advance(step.terms, e[r], c[r - 1], A)[1]
-    A[:] = 0.0
+        A = advance(e[r], c[r - 1], A)
+        X[r] = combined(slopes, A)
+    A = NO_TERMS
     for r in range(c.size - 2, -1, -1):
-        X[r] += step.steepness * advance(step.terms, e[r + 1], c[r + 1], A)[1]
+        A = advance(e[r + 1], c[r + 1], A)
+        X[r] += combined(slopes, A)
 
 
 @kernel
@@ -229,7 +283,7 @@ def ranks_forward(step, f, w, e, R, D):
     elif step.kind == RAMP:
         _ramp_forward(step.steepness, f, w, R, D)
     else:
-        _decays(step.steepness, f, e)
+        _decays(step.steepness, f, D, e)
         if step.kind == LAPLACE:
             _laplace_forward(step.steepness, w, e, R, D)
         else:
