@@ -1,11 +1,12 @@
 # make demo    a virtual environment, the package, and the demo on embedded data
 # make test    what the tests need, and all tests
 # make check   lint and types
-# make bench   the benchmarks (scaling, time per epoch; quality where TOPNRANK_DATA names a folder with data)
+# make bench   the benchmark suite: installs the peers in .venv-bench and writes benchmarks/report (TOPNRANK_DATA: ML-1M)
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+BENCH := .venv-bench
 
 .PHONY: demo test check bench clean
 
@@ -20,14 +21,12 @@ check: $(VENV)/installed-dev
 	$(BIN)/ruff format --check src tests benchmarks
 	$(BIN)/mypy
 
-bench: $(VENV)/installed-dev
-	$(BIN)/python benchmarks/scaling.py
-	$(BIN)/python benchmarks/epochs.py
-	if [ -n "$$TOPNRANK_DATA" ]; then $(BIN)/python benchmarks/quality.py; else echo "quality: skipped, TOPNRANK_DATA is not set"; fi
+bench: $(BENCH)/installed
+	$(BENCH)/bin/python benchmarks/suite.py
 
-$(VENV)/python-found:
+$(VENV)/python-found $(BENCH)/python-found:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "topnrank needs Python 3.11 or newer; say which with: make PYTHON=python3.12 ...")'
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv $(@D)
 	touch $@
 
 $(VENV)/installed: pyproject.toml $(VENV)/python-found
@@ -38,5 +37,10 @@ $(VENV)/installed-dev: pyproject.toml $(VENV)/python-found
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@ $(VENV)/installed
 
+$(BENCH)/installed: pyproject.toml benchmarks/suite_install.py $(BENCH)/python-found
+	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[compare,report,tune]'
+	$(BENCH)/bin/python benchmarks/suite_install.py
+	touch $@
+
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -106,26 +106,60 @@ def _sizes(users, rows, plan):
 
 
 @kernel
-def _lay_out_user(rows, user, histories, places, items, gains, residuals, strengths):
-    """The rows of one user to the batch's arrays, from places = (offset, first) on."""
+def _targets(rows, user, histories, places, targets):
+    """Where in the batch each row of a user goes, from places = (offset, first) on; -1 for rows that are left out."""
     aside, place = places
-    for p in range(
-        rows.indptr[user], rows.indptr[user + 1]
-    ):  # loops, not slices: they compile in a fraction of the time
-        if rows.listed.size and not rows.listed[p]:
-            if not histories:
-                continue
-            target = aside
+    lo = rows.indptr[user]
+    for p in range(lo, rows.indptr[user + 1]):
+        if rows.listed.size == 0 or rows.listed[p]:
+            targets[p - lo] = place
+            place += 1
+        elif histories:
+            targets[p - lo] = aside
             aside += 1
         else:
-            target = place
-            place += 1
-        items[target] = rows.items[p]
-        gains[target] = rows.gains[p]
+            targets[p - lo] = -1
+
+
+@kernel
+def _copy_rows(source, lo, targets, target):
+    """Rows of `source` from lo on to their targets."""
+    for t in range(targets.size):
+        if targets[t] >= 0:
+            target[targets[t]] = source[lo + t]
+
+
+@kernel
+def _copy_block(source, lo, target, start, size):
+    """Rows of `source` from lo on to `target` from `start` on; loops, unlike slices, compile in a fraction of the time."""
+    for t in range(size):
+        target[start + t] = source[lo + t]
+
+
+@kernel
+def _lay_out_user(rows, user, histories, places, items, gains, residuals, strengths):
+    """The rows of one user to the batch's arrays, from places = (offset, first) on."""
+    lo, size, channels = rows.indptr[user], rows.indptr[user + 1] - rows.indptr[user], residuals.shape[1]
+    if rows.listed.size == 0:  # all in their own order
+        start = places[1]
+        _copy_block(rows.items, lo, items, start, size)
+        _copy_block(rows.gains, lo, gains, start, size)
         if residuals.size:
-            for b in range(residuals.shape[1]):
-                residuals[target, b] = rows.residuals[p, b]
-        strengths[target] = rows.strengths[p] if rows.strengths.size else 1.0
+            _copy_block(
+                rows.residuals.reshape(-1), lo * channels, residuals.reshape(-1), start * channels, size * channels
+            )
+        if rows.strengths.size:
+            _copy_block(rows.strengths, lo, strengths, start, size)
+        return
+    targets = np.empty(size, np.int64)
+    _targets(rows, user, histories, places, targets)
+    _copy_rows(rows.items, lo, targets, items)
+    _copy_rows(rows.gains, lo, targets, gains)
+    if residuals.size:
+        for b in range(channels):
+            _copy_rows(rows.residuals[:, b], lo, targets, residuals[:, b])
+    if rows.strengths.size:
+        _copy_rows(rows.strengths, lo, targets, strengths)
 
 
 @parallel_kernel
@@ -140,11 +174,11 @@ def lay_out(users, keys, rows, plan):
     counts = np.ones(users.size, np.float64)
     for n in prange(users.size):
         lo, hi = own[n], offsets[n + 1]
-        _lay_out_user(rows, users[n], plan.histories, (offsets[n], first[n]), items, gains, residuals, strengths)
         weights[offsets[n] : hi] = 1.0
+        strengths[offsets[n] : hi] = 1.0
+        _lay_out_user(rows, users[n], plan.histories, (offsets[n], first[n]), items, gains, residuals, strengths)
         if hi > lo:
             gains[lo:hi] = 0.0
-            strengths[lo:hi] = 1.0
             if residuals.size:
                 residuals[lo:hi] = 0.0
             if plan.shared:
