@@ -28,7 +28,7 @@ MAY_IMPORT["paper"] = {"paper", *MAY_IMPORT["comparison"]}
 MAY_IMPORT["cli"] = {"cli", *MAY_IMPORT["paper"]}
 MAY_IMPORT["testing"] = {"testing", *MAY_IMPORT["models"]}
 MAY_IMPORT["__main__"] = {"cli"}
-EXCEPTIONS = {("data/synthetic.py", "kernels")}
+EXCEPTIONS = {("data/synthetic.py", "kernels"), ("data/many_rows.py", "kernels")}
 FOREIGN = {
     "objectives": {"numba", "pyarrow", "rich", "typer"},
     "scorers": {"numba", "pyarrow", "rich", "typer"},

@@ -24,6 +24,14 @@ FORMAT = 1
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 
+_DTYPES = {
+    **{f"F{8 * size}": np.dtype(f"<f{size}") for size in (2, 4, 8)},
+    **{f"I{8 * size}": np.dtype(f"<i{size}") for size in (1, 2, 4, 8)},
+    **{f"U{8 * size}": np.dtype(f"<u{size}") for size in (1, 2, 4, 8)},
+    "BOOL": np.dtype(np.bool_),
+}
+"""The types of a safetensors file that are NumPy's as well."""
+
 
 def write_atomically(path: str | os.PathLike[str], write: Callable[[Path], None]) -> None:
     """Lets `write` fill a temporary file beside `path`, then puts it in place at once; a failure leaves `path` as it was."""
@@ -75,8 +83,12 @@ def write_file(path: str | os.PathLike[str], kind: str, arrays: Mapping[str, Any
     write_atomically(path, lambda temporary: save_file(tensors, temporary, metadata=header))
 
 
-def read_file(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], Arrays]:
-    """Facts and arrays of a file of that kind."""
+def read_file(path: str | os.PathLike[str], kind: str, *, mapped: bool = False) -> tuple[dict[str, Any], Arrays]:
+    """Facts and arrays of a file of that kind.
+
+    `mapped` arrays lie in the file, of which the system reads the pages that are used and shares them between processes;
+    what is written to them stays in this process. A file may be replaced meanwhile, but not be overwritten in place.
+    """
     file = Path(path).expanduser()
     if file.is_dir():
         raise ModelFileError(f"{path}: is a folder; give the name of a {kind} file")
@@ -87,14 +99,30 @@ def read_file(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], 
     try:
         with safe_open(file, framework="numpy") as content:
             facts = json.loads((content.metadata() or {}).get("topnrank", "null"))
-            arrays = {name: content.get_tensor(name) for name in content.keys()}  # noqa: SIM118 (not a dict)
-    except (SafetensorError, OSError, ValueError, TypeError, AttributeError) as error:
+            names = list(content.keys())
+            arrays = _mapped(file, names) if mapped else {name: content.get_tensor(name) for name in names}
+    except (SafetensorError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelFileError(
             f"{path}: is not a topnrank {kind} file, or is damaged or cut off ({error}); "
             "give the right file or make it again"
         ) from error
     _check_kind(path, kind, facts)
     return facts, arrays
+
+
+def _mapped(file: Path, names: list[str]) -> Arrays:
+    """The arrays of a safetensors file whose head has been checked: its length, JSON with types and places, then numbers."""
+    content = np.memmap(file, np.uint8, mode="c")
+    begin = 8 + int.from_bytes(content[:8].tobytes(), "little")
+    head = json.loads(content[8:begin].tobytes())
+    return {name: _array_at(content[begin:], head[name]) for name in names}
+
+
+def _array_at(numbers: np.ndarray[Any, Any], entry: Mapping[str, Any]) -> np.ndarray[Any, Any]:
+    first, end = entry["data_offsets"]
+    # plain arrays: kernels do not know those of np.memmap, and read only what is aligned
+    array = numbers[first:end].view(np.ndarray).view(_DTYPES[entry["dtype"]]).reshape(entry["shape"])
+    return array if array.flags.aligned else array.copy()
 
 
 def _check_kind(path: str | os.PathLike[str], kind: str, facts: Any) -> None:

@@ -50,6 +50,20 @@ def test_train_and_evaluate_give_the_numbers_of_the_api(ratings: Path, tmp_path:
     np.testing.assert_array_equal(tnr.load(model_file).item_factors_, model.item_factors_)
 
 
+def test_the_first_training_on_a_machine_says_that_it_compiles(
+    ratings: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOPNRANK_CACHE", str(tmp_path / "cache"))
+    train = ("train", ratings, "-o", tmp_path / "m.safetensors")
+    assert "compiling the kernels" in run(*train, *QUICK).err
+    assert "compiling" not in run(*train, "--model", "item-mean").err  # nothing to compile
+    assert run(*train, *QUICK, "--quiet").err == ""
+    (folder,) = (tmp_path / "cache" / "kernels").iterdir()
+    (folder / "some").mkdir()
+    (folder / "some" / "kernel.nbi").write_bytes(b"")
+    assert "compiling the kernels" not in run(*train, *QUICK).err
+
+
 def test_train_prints_for_people(ratings: Path, tmp_path: Path, run: Run) -> None:
     model_file = tmp_path / "m.safetensors"
     shown = run("train", ratings, "-o", model_file, "--model", "item-mean", "--holdout", "0.5")

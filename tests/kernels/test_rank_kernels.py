@@ -37,8 +37,8 @@ def fast(step, f, w, c):
     """R, D and X of a list in any order, by the kernels."""
     order = np.argsort(-f, kind="stable")
     R, D, X, e = (np.empty(f.size) for _ in range(4))
-    ranks_forward(step, f[order], w[order], e, R, D)
-    ranks_backward(step, f[order], c[order], e, X)
+    assert ranks_forward(step, f[order], w[order], e, R, D, np.inf) == f.size
+    ranks_backward(step, f[order], c[order], e, X, f.size)
     back = np.argsort(order, kind="stable")
     return R[back], D[back], w * X[back]
 

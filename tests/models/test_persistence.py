@@ -186,3 +186,43 @@ def test_a_file_whose_arrays_do_not_fit_is_refused(tmp_path, change):
     write_file(path, "model", arrays, {name: facts[name] for name in ("model", "parameters", "facts", "versions")})
     with pytest.raises(ModelFileError, match=r"lacks a part of the model or holds one that does not fit.*item_factors"):
         load(path)
+
+
+def test_a_loaded_model_lies_in_its_file_and_writing_to_it_does_not(tmp_path):
+    path = tmp_path / "model.safetensors"
+    TopNRank(factors=4, epochs=1).fit(TRAIN).save(path)
+    before, loaded = path.read_bytes(), load(path)
+    mapped = [*loaded.fitted.arrays.values(), loaded.seen_indptr, loaded.seen_indices]
+    assert all(not array.flags.owndata and array.flags.aligned and type(array) is np.ndarray for array in mapped)
+    assert all(isinstance(root(array), np.memmap) for array in mapped)
+    loaded.item_factors_[:] = 0.0  # in this process only
+    assert path.read_bytes() == before
+    assert load(path).item_factors_.any()
+
+
+def root(array):
+    while not isinstance(array, np.memmap) and isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+def test_mapped_and_copied_arrays_are_the_same(tmp_path):
+    path = tmp_path / "model.safetensors"
+    TopNRank(factors=3, epochs=1).fit(TRAIN).save(path)
+    facts, copied = read_file(path, "model")
+    same_facts, mapped = read_file(path, "model", mapped=True)
+    assert facts == same_facts
+    assert copied.keys() == mapped.keys()
+    for name, array in copied.items():
+        assert array.dtype == mapped[name].dtype
+        np.testing.assert_array_equal(array, mapped[name])
+
+
+def test_a_model_can_be_saved_over_the_file_it_was_loaded_from(tmp_path):
+    path = tmp_path / "model.safetensors"
+    model = TopNRank(factors=3, epochs=1).fit(TRAIN)
+    model.save(path)
+    loaded = load(path)
+    loaded.save(path)
+    assert load(path).recommend(n=3).equals(loaded.recommend(n=3))
+    assert loaded.recommend(n=3).equals(model.recommend(n=3))

@@ -3,6 +3,7 @@
 import inspect
 import time
 from dataclasses import dataclass, fields
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -233,13 +234,26 @@ def train(task: Task, choice: Choice, stopping: Stopping, reading: Reading, prin
     for path in (task.output, test_path):
         if path is not None:
             require_writable(path)
+    cold = _must_compile()  # asked before anything is read, which takes kernels of its own
     data = task.filtered(reading.read(task.data, output), output)
     rows, test = task.split(data, choice.seed)
+    if cold and hasattr(model, "engine"):
+        output.progress("compiling the kernels: about half a minute, once on a machine")
     seconds = fit(model, rows, arguments, output)
     if test is not None and test_path is not None:
         write_table(test_path, test.to_arrow())
     model.save(task.output)
     _report(task, model, (rows, test), seconds, output)
+
+
+def _must_compile() -> bool:
+    """Whether no process has left compiled kernels on this machine yet."""
+    if find_spec("numba") is None:
+        return False
+    from topnrank.kernels._jit import cache_folder
+
+    folder = cache_folder()
+    return folder is None or next(folder.rglob("*.nbi"), None) is None
 
 
 def fit(model: "Model", rows: "Interactions", arguments: dict[str, Any], output: Output) -> float:

@@ -68,20 +68,28 @@ def to_numpy(values: pa.ChunkedArray) -> Any:
     return values.to_numpy(zero_copy_only=False) if isinstance(values, pa.Array) else values.to_numpy()
 
 
+def joined(values: pa.ChunkedArray, dtype: type[np.generic]) -> Any:
+    """A column of numbers without nulls in one array of our own; chunk by chunk, without a copy of the whole between."""
+    array = np.empty(len(values), dtype)
+    first = 0
+    for chunk in values.chunks:
+        array[first : first + len(chunk)] = chunk.to_numpy(zero_copy_only=False)
+        first += len(chunk)
+    return array
+
+
 def numbers(column: Column) -> Float32Array:
-    """The column as finite float32 numbers, which may be a view of it; text that reads as numbers is cast."""
+    """The column as finite float32 numbers; text that reads as numbers is cast."""
     rule, remedy = "must be a finite number", "remove or mend the row"
     column = column.plain()
     column.require_no_nulls(rule, remedy)
     kind = column.values.type
     try:
-        exact = to_numpy(
-            column.values if pa.types.is_floating(kind) else _trimmed(column.values).cast(pa.float64(), safe=False)
-        )
+        exact = column.values if pa.types.is_floating(kind) else _trimmed(column.values).cast(pa.float64(), safe=False)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise _first_failure(column, pa.float64(), rule, remedy) from None
     with np.errstate(over="ignore"):
-        single: Float32Array = exact.astype(np.float32, copy=False)
+        single: Float32Array = joined(exact, np.float32)
     column.require(np.isfinite(single), rule, remedy)
     return single
 
@@ -106,7 +114,7 @@ def timestamps(column: Column) -> Int64Array:
 def integers(column: Column, rule: str, remedy: str) -> Int64Array:
     """An integer column as int64; unsigned values beyond its range are an error."""
     try:
-        codes: Int64Array = to_numpy(column.values.cast(pa.int64()))
+        codes: Int64Array = joined(column.values.cast(pa.int64()), np.int64)
     except pa.ArrowInvalid:
         raise _first_failure(column, pa.int64(), rule, remedy) from None
     return codes

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topnrank._typing import Float32Array, Int32Array, Int64Array
+from topnrank.data import many_rows
 from topnrank.data.column import Locate
 from topnrank.data.groups import sort_stably, totals, winners
 from topnrank.data.ids import IdMap
@@ -40,11 +41,22 @@ class Rows:
 
     def detached(self) -> Self:
         """The rows in memory of their own: values may still be views of arrays that the caller can change."""
-        return self._each(_VALUES, np.copy)
+        return self._each(_VALUES, lambda values: values if values.flags.owndata else values.copy())
 
     def _each(self, columns: tuple[str, ...], change: Callable[[NDArray[Any]], Any]) -> Self:
         present = {name: getattr(self, name) for name in columns if getattr(self, name) is not None}
         return replace(self, **{name: change(values) for name, values in present.items()})
+
+    def cells(self) -> Int32Array:
+        """One number below `n_cells` for each (item, type)."""
+        if self.types is None:
+            return self.item_codes
+        return self.item_codes * np.int32(len(self.type_names)) + self.types
+
+    @property
+    def n_cells(self) -> int:
+        """How many pairs (item, type) there can be."""
+        return len(self.items) * max(1, len(self.type_names))
 
     def keys(self) -> Int64Array:
         """One number for each (user, item, type), ascending in CSR order."""
@@ -59,6 +71,10 @@ class Rows:
 
 def unique_rows(rows: Rows, rule: str, locate: Locate) -> tuple[Rows, int]:
     """`rows` in CSR order with duplicates treated by `rule`, and how many rows were merged away."""
+    if len(rows.user_codes) >= many_rows.MANY and many_rows.CsrOrder.fits(len(rows.user_codes), rows.n_cells):
+        arranged = _arranged(rows)
+        if arranged is not None:
+            return arranged, 0
     keys = rows.keys()
     if np.all(keys[1:] > keys[:-1]):
         return rows.detached(), 0
@@ -70,6 +86,24 @@ def unique_rows(rows: Rows, rule: str, locate: Locate) -> tuple[Rows, int]:
         raise _duplicate_error(rows, order, is_first, locate)
     starts = np.flatnonzero(is_first)
     return _merge(rows.reorder(order), starts, rule), len(order) - len(starts)
+
+
+def _arranged(rows: Rows) -> Rows | None:
+    """Many `rows` in CSR order; None where some are repeated."""
+    cells = rows.cells()
+    if many_rows.is_ascending(rows.user_codes, cells):
+        return rows.detached()
+    order = many_rows.CsrOrder(rows.user_codes, cells, len(rows.users))
+    if order.has_repeats:
+        return None
+    columns: dict[str, Any] = {"user_codes": order.users()}
+    if rows.types is None:
+        columns["item_codes"] = order.cells()
+    else:
+        columns["item_codes"], columns["types"] = np.divmod(order.cells(), np.int32(len(rows.type_names)))
+    names = ("ratings", "weights", "timestamps")
+    columns |= {name: order.of(getattr(rows, name)) for name in names if getattr(rows, name) is not None}
+    return replace(rows, **columns)
 
 
 def _merge(rows: Rows, starts: Int64Array, rule: str) -> Rows:

@@ -98,8 +98,13 @@ def rows_of_table(table: pa.Table, columns: Columns, *, source: str, locate: Loc
     if table.num_rows == 0:
         raise DataError(f"{source}: no rows; at least one interaction is needed")
 
+    values = dict(zip(table.column_names, table.columns, strict=True))
+    del table
+
     def column(name: str) -> Column:
-        return Column(name, table[name], locate)
+        """A column taken out, so that its memory is free again once it is converted."""
+        pa.default_memory_pool().release_unused()  # that of the columns before
+        return Column(name, values.pop(name), locate)
 
     users, user_codes = IdMap.encode_column(column(columns.user))
     items, item_codes = IdMap.encode_column(column(columns.item))

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from topnrank._typing import IdArray, Int32Array, Int64Array
+from topnrank.data import many_rows
 from topnrank.data.column import Column, integers, is_text, rows_of, to_numpy, whole_numbers
 from topnrank.errors import DataError, ParameterError
 
@@ -87,7 +88,10 @@ class IdMap:
         """As `encode`, with errors that name the column and the row."""
         column = column.plain()
         column.require_no_nulls("must not be empty", "remove the row or give it an id")
-        ids, codes = _encode_text(column) if is_text(column.values.type) else _encode_integers(_integer_ids(column))
+        if is_text(column.values.type):
+            ids, codes = _encode_text(column)
+        else:
+            ids, codes = _encode_many(column.values) or _encode_integers(_integer_ids(column))
         return cls(ids), codes
 
 
@@ -114,11 +118,26 @@ def _encode_text(column: Column) -> tuple[IdArray, Int32Array]:
     return ids.astype(object), codes
 
 
+def _encode_many(values: pa.ChunkedArray) -> tuple[IdArray, Int32Array] | None:
+    """As `_encode_integers`, of a long column that needs no conversion; None for any other."""
+    if len(values) < many_rows.MANY or values.type not in (pa.int32(), pa.int64()):
+        return None
+    low, high = pc.min_max(values).as_py().values()
+    if not _is_dense(low, high, len(values)):
+        return None
+    return many_rows.encode_dense([chunk.to_numpy() for chunk in values.chunks], low, high)
+
+
+def _is_dense(low: int, high: int, count: int) -> bool:
+    """Whether a table over the range of the ids is small beside the rows."""
+    return high - low <= 4 * count + 1024
+
+
 def _encode_integers(values: Int64Array) -> tuple[IdArray, Int32Array]:
     if len(values) == 0:
         return values, np.empty(0, dtype=np.int32)
     low, high = int(values.min()), int(values.max())
-    if high - low > 4 * len(values) + 1024:
+    if not _is_dense(low, high, len(values)):
         return _encode_by_hash(pa.chunked_array([values]))
     # Ids usually fill most of a small range: a table over the range beats sorting and hashing.
     offsets = values - low

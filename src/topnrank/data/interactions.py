@@ -267,7 +267,9 @@ class Interactions:
         """
         one_of("duplicates", duplicates, DUPLICATE_RULES)
         where = locate or rows_of(source)
-        return cls._of_rows(rows_of_table(table, columns, source=source, locate=where), duplicates, where)
+        given = [table]
+        del table  # the columns are let go one by one
+        return cls._of_rows(rows_of_table(given.pop(), columns, source=source, locate=where), duplicates, where)
 
     @classmethod
     def from_scipy(
@@ -301,7 +303,7 @@ class Interactions:
         return cls(
             users=rows.users,
             items=rows.items,
-            indptr=_indptr(np.bincount(rows.user_codes, minlength=len(rows.users))),
+            indptr=np.searchsorted(rows.user_codes, np.arange(len(rows.users) + 1, dtype=np.int32)),  # they are sorted
             indices=rows.item_codes,
             ratings=rows.ratings,
             types=rows.types,

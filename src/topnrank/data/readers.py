@@ -75,7 +75,9 @@ def read(
     table, columns, locate = _load(find_files(path, format), request)
     if table.num_rows == 0:
         raise DataError(f"{path}: has columns but no rows; at least one interaction is needed")
-    return Interactions.from_table(table, columns, source=str(path), duplicates=duplicates, locate=locate)
+    given = [table]
+    del table  # see `from_table`
+    return Interactions.from_table(given.pop(), columns, source=str(path), duplicates=duplicates, locate=locate)
 
 
 class Source(Protocol):

@@ -17,6 +17,7 @@ import pyarrow.csv
 
 from topnrank.data.readers_files import DataFile, first_line, io_errors
 from topnrank.data.readers_request import Request
+from topnrank.data.readers_survey import Survey, survey
 from topnrank.errors import DataError
 
 _FIRST_SEPARATOR = {"csv": ",", "tsv": "\t", "dat": "::"}
@@ -32,10 +33,10 @@ _TYPE_OF_ROLE = {
     "rating": pa.float64(),
     "weight": pa.float64(),
 }
+
 _NULLS = ("", "NULL", "null", "NaN", "nan", "NA", "N/A", "<NA>", "None", "\\N")
 _UNIT_SEPARATOR = b"\x1f"
 _SAMPLE_RECORDS = 20
-_BLOCK_BYTES = 1 << 20
 
 
 @final
@@ -55,14 +56,15 @@ class TextSource:
         if not self.has_rows:
             return pa.table({name: pa.array([], types.get(name, pa.null())) for name in roles.values()})
         with io_errors(self.file.name, self.file.compression):
-            quotes, lines = self._count_quotes_and_lines()
+            seen = self._survey()
+            table = self._parse_integer_ids(roles, types) if seen.plain else None
             try:
-                table = self._parse(roles, types, has_quotes=quotes > 0)
+                table = self._parse(roles, types, has_quotes=seen.quotes > 0) if table is None else table
             except pa.ArrowInvalid:
                 # A row is malformed or a value is no number. As text only the first fails; the second is then
                 # found, and told, by the checks that all data pass.
-                table = self._parse_as_text(roles, has_quotes=quotes > 0)
-            if quotes % 2 == 1 or (quotes and lines > table.num_rows):
+                table = self._parse_as_text(roles, has_quotes=seen.quotes > 0)
+            if seen.quotes % 2 == 1 or (seen.quotes and seen.lines > table.num_rows):
                 # Some quoted field goes over several lines: meant so, or a quote that is not closed has swallowed
                 # rows, which Arrow does not mind.
                 self._check_records(roles)
@@ -101,17 +103,31 @@ class TextSource:
                 ),
             )
 
-    def _count_quotes_and_lines(self) -> tuple[int, int]:
-        """How many quotes and lines follow the header."""
+    def _survey(self) -> Survey:
+        """What the lines after the header hold; nothing is known where the separator has several bytes."""
         if not _is_single_byte(self.separator):
-            return 0, 0  # quotes mean nothing there
-        quotes, lines, last = 0, 0, b"\n"
-        with self.file.open_lines() as stream:
-            for _ in range(self.header_lines):
-                stream.readline()
-            while block := stream.read(_BLOCK_BYTES):
-                quotes, lines, last = quotes + block.count(b'"'), lines + block.count(b"\n"), block[-1:]
-        return quotes, lines + (last != b"\n")
+            return Survey(quotes=0, lines=0, plain=False)  # quotes mean nothing there
+        return survey(self.file, self.header_lines, self.separator.encode())
+
+    def _parse_integer_ids(self, roles: Mapping[str, str], types: dict[str, pa.DataType]) -> pa.Table | None:
+        """The table with ids as integers, in half the time that text takes; None if they are none.
+
+        First all numbers as narrow as we keep them, then integers as wide as they come.
+        """
+        ids = [roles[role] for role in ("user", "item") if role in roles]
+        first = dict(zip(self.names, next(self._records(), (0, []))[1], strict=False))
+        if not all(first.get(name, "").isdecimal() for name in ids):
+            return None
+        numbers = {name: pa.float32() for name, kind in types.items() if kind == pa.float64()}
+        if first.get(roles.get("timestamp", ""), "").isdecimal():
+            numbers[roles["timestamp"]] = pa.int64()  # Arrow's guess costs twice the time and memory
+        for kinds in (numbers | dict.fromkeys(ids, pa.int32()), dict.fromkeys(ids, pa.int64())):
+            try:
+                table = self._parse(roles, types | kinds, has_quotes=False)
+            except pa.ArrowInvalid:
+                continue
+            return table if not any(table[name].null_count for name in ids) else None
+        return None
 
     def _check_records(self, roles: Mapping[str, str]) -> None:
         """Raise the error of the first record with bad bytes, stray quotes or a wrong number of fields."""

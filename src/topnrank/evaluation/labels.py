@@ -1,6 +1,7 @@
 """What the test data say about a model's users and items: which rows are relevant, and how much."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol, Self
 
 import numpy as np
@@ -57,7 +58,7 @@ class Labels:
     stop: Float64Array
     """(n_rows,) gain / 2^(highest grade)."""
 
-    @property
+    @cached_property
     def owner(self) -> Int64Array:
         """(n_rows,) position in `users` of each row's user."""
         return np.repeat(np.arange(len(self.users)), np.diff(self.indptr))
@@ -112,12 +113,15 @@ def match(model: Ranker, test: Interactions, *, relevant: float | None, graded: 
     pairs = np.flatnonzero(test.pair_starts)
     chosen = known[test.user_index[pairs]]
     rows = pairs[chosen]
-    used, item_of_row = np.unique(test.indices[rows], return_inverse=True)
+    indices = test.indices[rows]
+    used = np.flatnonzero(np.bincount(indices, minlength=test.n_items))
     items = model.item_map.index(test.items.ids[used])
+    number = np.full(test.n_items, -1, np.int64)
+    number[used] = items
     _check_overlap("item", test.items.ids[used], model.item_map.ids, bool((items >= 0).any()))
     sizes = np.bincount(test.user_index[rows], minlength=test.n_users)[known]
     columns = (np.maximum.reduceat(column, pairs)[chosen] for column in (flags, gain, stop))
-    labels = Labels(users[known], np.concatenate(([0], np.cumsum(sizes))), items[item_of_row], *columns)
+    labels = Labels(users[known], np.concatenate(([0], np.cumsum(sizes))), number[indices], *columns)
     n_unknown_users = int((has_rows & ~known).sum())
     return Matched(labels, test.users.ids[known], rule, n_unknown_users, int((items < 0).sum()))
 

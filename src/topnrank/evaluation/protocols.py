@@ -11,11 +11,12 @@ from topnrank.evaluation.labels import Labels, Ranker
 from topnrank.evaluation.metrics import Measured, Metric, cuts_of, depth_of
 from topnrank.evaluation.top_lists import TopLists
 from topnrank.kernels import metrics as kernels
+from topnrank.kernels.serving import forget
 
 PROTOCOLS = ("rated", "catalogue")
 
-_BLOCK_BYTES = 64 * 2**20
-"""Size of a block of scores in `catalogue`."""
+_BLOCK_BYTES = 24 * 2**20
+"""Size of a block of scores in `catalogue`: larger ones do not fit the cache."""
 
 _PAIRS = 2**17
 """Pairs scored at once in `rated`: a model gathers a vector or two for each."""
@@ -42,7 +43,7 @@ def rank_rated(model: Ranker, labels: Labels, metrics: Sequence[Metric]) -> Rank
     if np.isnan(scores).any():
         row = int(np.argmax(np.isnan(scores)))
         raise _nan_error(model, int(users[row]), int(labels.items[row]))
-    order = np.lexsort((-scores, labels.owner))
+    order = kernels.order_lists(scores, labels.indptr)
     ranked, groups = labels.rows(order), _tie_groups(scores[order], labels.owner)
     above = np.repeat(groups.starts - labels.indptr[groups.owner], groups.sizes)
     places = (above, np.repeat(groups.sizes, groups.sizes), np.diff(labels.indptr))
@@ -83,7 +84,7 @@ def _rank_block(block: Float32Array, labels: Labels, metrics: Sequence[Metric]) 
     scores = np.where(labels.items >= 0, block[labels.owner, labels.items], np.float32(np.nan))
     unseen = (labels.items < 0) | ~np.isnan(scores)
     labels, scores = labels.where(unseen), scores[unseen]
-    order = np.lexsort((-scores, labels.owner))
+    order = kernels.order_lists(scores, labels.indptr)
     groups = _tie_groups(scores[order], labels.owner)
     indptr = np.searchsorted(groups.owner, np.arange(len(labels.users) + 1))
     above, tied, length = kernels.place_in_catalogue(block, indptr, scores[order][groups.starts], depth_of(metrics))
@@ -98,15 +99,8 @@ def _scores(model: Ranker, users: Int64Array, *, exclude_seen: bool) -> Float32A
         row, item = np.argwhere(np.isnan(block))[0]
         raise _nan_error(model, int(users[row]), int(item))
     if exclude_seen:
-        _mark_seen(block, model, users)
+        forget(block, model.seen_indptr, model.seen_indices, users)
     return block
-
-
-def _mark_seen(block: Float32Array, model: Ranker, users: Int64Array) -> None:
-    """Makes the scores of training items NaN: the mark of "no candidate" in the kernels."""
-    starts, ends = model.seen_indptr[users], model.seen_indptr[users + 1]
-    for row, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
-        block[row, model.seen_indices[start:end]] = np.nan
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ def _climf(step, settings, f, a, G_user, G_item):
     ones, e, R, D = work[0], work[1], work[2], work[3]
     for r in range(m):
         ones[r] = 1.0
-    ranks_forward(step, s, ones, e, R, D)
+    ranks_forward(step, s, ones, e, R, D, np.inf)
     share = 1.0 / max(m - 1, 1) if settings.mean_pairs else 1.0
     value = share * (m * np.log(2.0) + _pair_losses(settings.terms, s, e))
     for r in range(m):

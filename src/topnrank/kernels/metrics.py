@@ -11,6 +11,8 @@ import numpy as np
 
 from topnrank._typing import Float32Array, Float64Array, Int64Array
 from topnrank.kernels._jit import kernel, parallel_kernel, prange
+from topnrank.kernels.serving import MAXIMA, score_reached
+from topnrank.kernels.vectors import MASK, at_least, count, lowest
 
 WHOLE = np.iinfo(np.int64).max
 """The cut-off of a metric over the whole list."""
@@ -19,7 +21,9 @@ HIT, FIRST, FOUND, PRECISIONS, DCG, GRADED_DCG, ERR = range(7)
 """Columns of the sums that `measure` returns; `_add_group` defines them."""
 
 _N_SUMS = 7
-_CHUNK = 256
+_CHUNK = 8 * MASK
+_SHIFT, _LAST = 2**32, 2**31 - 1
+"""What separates a score from its row in a key that is sorted, and the place of NaN, behind every score."""
 
 
 class RankedLists(NamedTuple):
@@ -136,18 +140,39 @@ def _measure_list(lists: RankedLists, user: int, cuts: Int64Array, sums: Float64
     return 1.0 - lost / (wanted * irrelevant) if wanted * irrelevant > 0 else np.nan
 
 
-@kernel
+@parallel_kernel
 def measure(lists: RankedLists, cuts: Int64Array) -> tuple[Float64Array, Float64Array]:
-    """Sums (n_users, n_cuts, 7) up to each of the ascending `cuts`, and the AUC (n_users,) of every list.
-
-    Not parallel: it takes a small part of the time that scoring takes, and a parallel twin seconds to compile.
-    """
+    """Sums (n_users, n_cuts, 7) up to each of the ascending `cuts`, and the AUC (n_users,) of every list."""
     n_users = lists.length.size
     sums = np.zeros((n_users, cuts.size, _N_SUMS))
     auc = np.empty(n_users)
-    for user in range(n_users):
+    for user in prange(n_users):
         auc[user] = _measure_list(lists, user, cuts, sums[user])
     return sums, auc
+
+
+@kernel
+def _order_list(scores, first, order):
+    """`order` becomes the rows from `first` on by falling score, equal ones in their own order, NaN last."""
+    bits = (scores + np.float32(0.0)).view(np.int32)  # the sum makes one zero of the two
+    keys = np.empty(scores.size, np.int64)
+    for row in range(scores.size):
+        # the bits of a float rise with it, but fall among the negative ones
+        rising = np.int64(bits[row]) if bits[row] >= 0 else np.int64(bits[row] ^ np.int32(0x7FFFFFFF))
+        keys[row] = (_LAST if np.isnan(scores[row]) else -rising) * _SHIFT + row
+    keys.sort()
+    for row in range(scores.size):
+        order[row] = first + keys[row] % _SHIFT
+
+
+@parallel_kernel
+def order_lists(scores: Float32Array, indptr: Int64Array) -> Int64Array:
+    """(n_rows,) the rows of every list (CSR) by falling score, equal ones in their own order, NaN last."""
+    order = np.empty(scores.size, np.int64)
+    for user in prange(indptr.size - 1):
+        first, end = indptr[user], indptr[user + 1]
+        _order_list(scores[first:end], first, order[first:end])
+    return order
 
 
 @kernel
@@ -164,35 +189,65 @@ def _levels_below(levels: Float32Array, score: float, known: int) -> int:
 
 
 @kernel
-def _count(candidates: Float32Array, levels: Float32Array, depth: int, above: Int64Array, tied: Int64Array) -> int:
+def _count_one(score, levels, reached, above, tied):
+    """Counts a candidate on its level, and above the first level below it; summed over the levels in the end."""
+    level = _levels_below(levels, score, reached)
+    if levels[level] == score:
+        tied[level] += 1
+        level += 1
+    if level < levels.size:
+        above[level] += 1
+
+
+@kernel
+def _still_reached(above, reached, depth):
+    """How many of the first levels have fewer than `depth` candidates above them so far."""
+    total = 0
+    for level in range(reached):
+        total += above[level]
+        if total >= depth:
+            return level
+    return reached
+
+
+@kernel
+def _count(candidates, levels, depth, above, tied):
     """Counts the candidates above and on each of the falling `levels`; returns how many candidates there are.
 
-    A level with `depth` candidates above it matters no more: from then on one comparison turns most candidates away.
+    A level with `depth` candidates above it matters no more: one comparison turns most candidates away, many at once.
     """
+    above[:], tied[:] = 0, 0
+    floor = score_reached(candidates, depth, np.empty(MAXIMA, np.float32))
+    reached, length, item = levels.size, 0, 0  # only the levels before `reached` matter
+    while reached > 0 and levels[reached - 1] < floor:
+        reached -= 1
+    while item + MASK <= candidates.size:
+        length += count(at_least(candidates, item, -np.inf))
+        mask = at_least(candidates, item, levels[reached - 1]) if reached > 0 else 0
+        while mask:
+            _count_one(candidates[item + lowest(mask)], levels, reached, above, tied)
+            mask &= mask - 1
+        item += MASK
+        if item % _CHUNK == 0:
+            reached = _still_reached(above, reached, depth)
+    for score in candidates[item:]:
+        length += not np.isnan(score)
+        if reached > 0 and score >= levels[reached - 1]:
+            _count_one(score, levels, reached, above, tied)
+    for level in range(1, levels.size):
+        above[level] += above[level - 1]
+    for level in range(reached, levels.size):
+        above[level] = max(above[level], depth)
+    return length
+
+
+@kernel
+def _place(candidates, levels, depth, above, tied):
+    """As `_count`, with NaN at the end of the levels for those that are no candidates."""
     known = 0
     while known < levels.size and not np.isnan(levels[known]):
         known += 1
-    above[:known], tied[:known] = 0, 0
-    reached, length = known, 0  # only the levels before `reached` matter
-    for start in range(0, candidates.size, _CHUNK):
-        for score in candidates[start : start + _CHUNK]:
-            length += not np.isnan(score)
-            if reached > 0 and score >= levels[reached - 1]:
-                level = _levels_below(levels, score, reached)
-                tied[level] += levels[level] == score
-                # counted where it starts to be above; summed over the levels in the end
-                if levels[level] == score:
-                    level += 1
-                if level < known:
-                    above[level] += 1
-        total = 0
-        for level in range(reached):
-            total += above[level]
-            if total >= depth:
-                reached = level
-                break
-    for level in range(1, known):
-        above[level] += above[level - 1]
+    length = _count(candidates, levels[:known], depth, above[:known], tied[:known])
     above[known:], tied[known:] = length, 1
     return length
 
@@ -224,5 +279,5 @@ def place_in_catalogue(
     length = np.empty(block.shape[0], np.int64)
     for user in prange(block.shape[0]):
         start, end = indptr[user], indptr[user + 1]
-        length[user] = _count(block[user], levels[start:end], depth, above[start:end], tied[start:end])
+        length[user] = _place(block[user], levels[start:end], depth, above[start:end], tied[start:end])
     return above, tied, length

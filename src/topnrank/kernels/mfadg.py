@@ -39,9 +39,9 @@ def _mfadg(step, weights, f, a, own, G):
     for r in range(m):
         g[r] = f[order[r]]
         w[r] = weights[order[r]] if order[r] >= own else 0.0
-    ranks_forward(step, g, w, e, R, D)
+    ranks_forward(step, g, w, e, R, D, np.inf)
     value = _discounts(order, a, own, R, c)
-    ranks_backward(step, g, c, e, X)
+    ranks_backward(step, g, c, e, X, g.size)
     for r in range(m):
         force = w[r] * X[r] - c[r] * D[r]
         for side in range(2):

@@ -32,6 +32,8 @@ class DCGSettings(NamedTuple):
 MOST_STEPS = 30
 """Newton's steps towards the cut; five or six are usual, and stopping early only means sorting more."""
 SLACK = 1e-12
+CLOSED = 40.0
+"""The sigmoid's gate at R = N + 40 / C is e^-40: such items count as behind it."""
 
 
 class Sorted(NamedTuple):
@@ -135,22 +137,23 @@ def _discounts(p, y, value, fall, scratch):
 
 
 @kernel
-def _slopes(step, settings, cut, s):
-    """Writes c, the slope of each item's loss at its smooth rank (eq. 9); returns the loss. `cut` is the gate's N."""
-    m, value = s.f.size, 0.0
+def _slopes(step, settings, cut, s, m):
+    """Writes c, the slope of the loss of the first m items at their smooth ranks (eq. 9), else 0; returns the loss."""
+    value = 0.0
     work = np.empty((4, m))
     y, D, H, slope = work[0], work[1], work[2], work[3]
     for r in range(m):
         y[r] = s.R[r] + 2.0
-    _discounts(settings.discount, y, D, s.c, H)
+    _discounts(settings.discount, y, D, s.c[:m], H)
     if settings.truncate:
-        gates(step, cut, s.R, H, slope)
+        gates(step, cut, s.R[:m], H, slope)
         for r in range(m):
             s.c[r] = slope[r] * D[r] + H[r] * s.c[r]
             D[r] *= H[r]
     for r in range(m):
         s.c[r] *= s.gains[r]
         value -= s.gains[r] * D[r]
+    s.c[m:] = 0.0
     return value
 
 
@@ -170,9 +173,10 @@ def _mass(settings, s, a):
 def _weighted_dcg(step, settings, cut, f, a, weights, G):
     """One list: sort, ranks, slopes, gradients; returns the loss and the number of items with R < N."""
     s = _sorted(step, settings, cut, f, a, weights)
-    ranks_forward(step, s.f, s.w, s.e, s.R, s.D)
-    value, active = _slopes(step, settings, cut, s), 0
-    ranks_backward(step, s.f, s.c, s.e, s.X)
+    limit = cut + CLOSED / step.steepness if settings.truncate else np.inf
+    live = ranks_forward(step, s.f, s.w, s.e, s.R, s.D, limit)
+    value, active = _slopes(step, settings, cut, s, live), 0
+    ranks_backward(step, s.f, s.c, s.e, s.X, live)
     for r in range(s.f.size):
         s.D[r] = -s.c[r] * s.D[r]
         s.X[r] = s.w[r] * s.X[r] + s.D[r]

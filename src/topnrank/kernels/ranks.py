@@ -202,33 +202,44 @@ def _slope_terms(step):
 
 
 @kernel
-def _sigmoid_forward(step, w, e, R, D):
-    """R_r = W_r - (sum over above) + (sum over below) of the exponential sum."""
-    slopes, values = _slope_terms(step), step.terms
+def _sigmoid_forward(step, w, e, R, D, limit):
+    """R_r = W_r - (sum over above) + (sum over below) of the exponential sum; returns the first r with R above `limit`.
+
+    The first part alone says that, and R only grows down the list: from there on R gets infinity and D 0.
+    """
+    slopes, values, live = _slope_terms(step), step.terms, w.size
     A, W = NO_TERMS, 0.0
     R[0], D[0] = 0.0, 0.0
     for r in range(1, w.size):
         A = advance(e[r], w[r - 1], A)
         W += w[r - 1]
         R[r] = W - combined(values, A)
+        if R[r] > limit:
+            live = r
+            break
         D[r] = combined(slopes, A)
+    R[live:] = np.inf
+    D[live:] = 0.0
     A = NO_TERMS
-    for r in range(w.size - 2, -1, -1):
+    for r in range(w.size - 2, live - 1, -1):
+        A = advance(e[r + 1], w[r + 1], A)
+    for r in range(min(live - 1, w.size - 2), -1, -1):
         A = advance(e[r + 1], w[r + 1], A)
         R[r] = max(R[r] + combined(values, A), 0.0)
         D[r] += combined(slopes, A)
+    return live
 
 
 @kernel
-def _sigmoid_backward(step, c, e, X):
-    """X_r = C sum over all others of c times sum_p p k_p t^p."""
+def _sigmoid_backward(step, c, e, X, live):
+    """X_r = C sum over all others of c times sum_p p k_p t^p; c is 0 from `live` on."""
     slopes, A = _slope_terms(step), NO_TERMS
     X[0] = 0.0
     for r in range(1, c.size):
         A = advance(e[r], c[r - 1], A)
         X[r] = combined(slopes, A)
     A = NO_TERMS
-    for r in range(c.size - 2, -1, -1):
+    for r in range(min(live - 1, c.size - 2), -1, -1):
         A = advance(e[r + 1], c[r + 1], A)
         X[r] += combined(slopes, A)
 
@@ -276,23 +287,27 @@ def _ramp_backward(steepness, f, c, X):
 
 
 @kernel
-def ranks_forward(step, f, w, e, R, D):
-    """Writes R and D of a sorted list with rank weights `w`; `e` is scratch that `ranks_backward` needs again."""
+def ranks_forward(step, f, w, e, R, D, limit):
+    """Writes R and D of a sorted list with rank weights `w`; `e` is scratch that `ranks_backward` needs again.
+
+    Ranks beyond `limit` are of no interest, which saves the sigmoid most of its work: infinity will do for them. Returned is
+    where they begin, the size of the list if they are all there.
+    """
     if step.kind == RELU:
         _relu_forward(f, w, R, D)
     elif step.kind == RAMP:
         _ramp_forward(step.steepness, f, w, R, D)
     else:
         _decays(step.steepness, f, D, e)
-        if step.kind == LAPLACE:
-            _laplace_forward(step.steepness, w, e, R, D)
-        else:
-            _sigmoid_forward(step, w, e, R, D)
+        if step.kind == SIGMOID:
+            return _sigmoid_forward(step, w, e, R, D, limit)
+        _laplace_forward(step.steepness, w, e, R, D)
+    return f.size
 
 
 @kernel
-def ranks_backward(step, f, c, e, X):
-    """Writes X_r = sum over the others of c h'(f_r - f), to be multiplied by the item's rank weight."""
+def ranks_backward(step, f, c, e, X, live):
+    """Writes X_r = sum over the others of c h'(f_r - f), to be multiplied by the item's rank weight; c[live:] is 0."""
     if step.kind == RELU:
         _relu_backward(f, c, X)
     elif step.kind == RAMP:
@@ -300,4 +315,4 @@ def ranks_backward(step, f, c, e, X):
     elif step.kind == LAPLACE:
         _laplace_backward(step.steepness, c, e, X)
     else:
-        _sigmoid_backward(step, c, e, X)
+        _sigmoid_backward(step, c, e, X, live)

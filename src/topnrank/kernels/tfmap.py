@@ -25,12 +25,12 @@ def _smooth_ap(step, f, a, G_user, G_item):
     ones, e, R, D, c, X = work[0], work[1], work[2], work[3], work[4], work[5]
     for r in range(m):
         ones[r] = 1.0
-    ranks_forward(step, s, ones, e, R, D)
+    ranks_forward(step, s, ones, e, R, D, np.inf)
     value = 0.0
     for r in range(m):
         c[r] = step_value(step, s[r])
         value += c[r] * (0.5 + R[r])
-    ranks_backward(step, s, c, e, X)
+    ranks_backward(step, s, c, e, X, s.size)
     for r in range(m):
         slope = (c[r] * D[r] - X[r] - step_slope(step, s[r]) * (0.5 + R[r])) / m
         G_user[order[r]] = slope

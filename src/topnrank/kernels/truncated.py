@@ -57,7 +57,7 @@ def _sorted(step, f, a):
     for r in range(f.size):
         s.f[r] = f[order[r]]
         s.y[r] = 1.0 if a[order[r]] > 0.0 else 0.0
-    ranks_forward(step, s.f, ones, s.e, s.R, s.D)
+    ranks_forward(step, s.f, ones, s.e, s.R, s.D, np.inf)
     return s
 
 
@@ -75,7 +75,7 @@ def _gate(settings, cut, R):
 def _finish(step, settings, s, f, a, G):
     """From slopes to gradients: ranks backward, budget, anchor; returns the anchor's value and the items with R < N."""
     m = f.size
-    ranks_backward(step, s.f, s.c, s.e, s.X)
+    ranks_backward(step, s.f, s.c, s.e, s.X, s.f.size)
     mass, active = 0.0, 0
     for r in range(m):
         s.X[r] += s.rest[r] - s.c[r] * s.D[r]
@@ -123,7 +123,7 @@ def _map_slopes(step, settings, cut, s):
         return 0.0
     work = np.zeros((3, m))
     R_plus, D_plus, d = work[0], work[1], work[2]
-    ranks_forward(step, s.f, s.y, s.e, R_plus, D_plus)
+    ranks_forward(step, s.f, s.y, s.e, R_plus, D_plus, np.inf)
     share = 1.0 / min(positives, settings.n)
     value = 0.0
     for r in range(m):
@@ -133,7 +133,7 @@ def _map_slopes(step, settings, cut, s):
             value -= share * T * precision
             s.c[r] = share * precision * (T / (1.0 + s.R[r]) - T_slope)
             d[r] = -share * T / (1.0 + s.R[r])
-    ranks_backward(step, s.f, d, s.e, s.rest)
+    ranks_backward(step, s.f, d, s.e, s.rest, s.f.size)
     for r in range(m):
         s.rest[r] = s.y[r] * s.rest[r] - d[r] * D_plus[r]
     return value

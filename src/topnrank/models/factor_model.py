@@ -19,7 +19,7 @@ from topnrank.kernels.serving import pair_scores
 from topnrank.models.base import Fitted, Model
 from topnrank.models.checks import check_batch, check_count, check_flag, check_interactions, check_number
 from topnrank.models.explain import Contributions, OneHistory, history_contributions
-from topnrank.models.learnt import learnt_arrays
+from topnrank.models.learnt import learnt_arrays, score_users
 from topnrank.models.links import linked
 from topnrank.models.new_users import score_histories
 from topnrank.models.partial import add_rows
@@ -284,10 +284,7 @@ class FactorModel(Model):
 
     def score_block(self, users: IntArray) -> Float32Array:
         """U V' + b for some users, plus the neighbours' part."""
-        block = self.user_factors_[users] @ self.item_factors_.T + self.item_bias_
-        if (links := linked(self.fitted)) is not None:
-            links.add_to(block, users)
-        return block
+        return score_users(self, users)
 
     def score_pairs(self, users: IntArray, items: IntArray) -> Float32Array:
         """<u, v> + b of pairs. An item of the user's own history is scored like any other, its own part included."""

@@ -4,9 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from topnrank._typing import FloatArray
+from topnrank._typing import Float32Array, FloatArray, IntArray
 from topnrank.kernels.history import HistoryState, history_vectors
-from topnrank.models.links import STRENGTHS, neighbour_arrays
+from topnrank.kernels.serving import scores_of
+from topnrank.models.links import STRENGTHS, linked, neighbour_arrays
 from topnrank.models.prepare import Prepared
 from topnrank.scorers import History, Parameters, RatingResiduals, Rows
 
@@ -43,3 +44,11 @@ def history_sums(model: "FactorModel", arrays: dict[str, Any], rows: Rows) -> Fl
     sums = np.empty((rows.indptr.size - 1, model.factors), np.float32)
     history_vectors(rows, state, scorer.exponent, sums)
     return sums
+
+
+def score_users(model: "FactorModel", users: IntArray) -> Float32Array:
+    """(len(users), n_items) U V' + b of known users, plus the neighbours' part."""
+    block = scores_of(model.user_factors_[users], model.item_factors_, model.item_bias_)
+    if (links := linked(model.fitted)) is not None:
+        links.add_to(block, users)
+    return block

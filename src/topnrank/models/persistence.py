@@ -40,10 +40,10 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Model:
-    """The model in the file at `path`."""
+    """The model in the file at `path`, whose arrays are mapped, not copied."""
     from topnrank.models.registry import MODELS
 
-    facts, arrays = read_file(path, "model")
+    facts, arrays = read_file(path, "model", mapped=True)
     kind = MODELS.get(str(facts.get("model")))
     if kind is None:
         raise ModelFileError(

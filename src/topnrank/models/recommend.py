@@ -1,7 +1,7 @@
 """Recommending: for known users, for strangers, for histories; in blocks of bounded memory."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -10,19 +10,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from topnrank._typing import Float32Array, IdArray, Int64Array, IntArray
+from topnrank._typing import Float32Array, IdArray, Int64Array
 from topnrank.data.ids import as_array
 from topnrank.errors import ParameterError
+from topnrank.kernels.serving import forget
 from topnrank.models.base import Model
 from topnrank.models.histories import Histories, many_histories, one_history, score_all
 from topnrank.models.request import RecommendOptions, Request, check_names
 from topnrank.models.tables import Named, id_column, ranked_table
 from topnrank.storage import write_atomically
 
-BLOCK_BYTES = 64 * 2**20
-"""Scores held at a time."""
-NOTHING = np.empty(0, np.int32)
-"""What a stranger has had."""
+BLOCK_BYTES = 24 * 2**20
+"""Scores held at a time: larger blocks do not fit the cache, and their memory is fetched from the system each time."""
 
 
 def recommend_table(model: Model, users: Any, history: Any, n: int, options: RecommendOptions) -> pa.Table:
@@ -79,15 +78,19 @@ def _plan(model: Model, users: Any, n: int, options: RecommendOptions) -> tuple[
 def _user_blocks(model: Model, ids: IdArray, numbers: Int64Array, request: Request) -> Iterator[pa.Table]:
     for part in _parts(model, numbers.size):
         block = numbers[part]
-        own = (model.seen_indices[slice(*model.seen_indptr[u : u + 2])] if u >= 0 else NOTHING for u in block.tolist())
-        yield _table(model, _scores(model, block), ids[part], own, request)
+        scores = _scores(model, block)
+        if request.exclude_seen:
+            forget(scores, model.seen_indptr, model.seen_indices, block)
+        yield _table(model, scores, ids[part], request)
 
 
 def _history_blocks(model: Model, histories: Histories, request: Request) -> Iterator[pa.Table]:
     for part in _parts(model, len(histories)):
         block = histories.part(part)
-        own = (block.of(number) for number in range(len(block)))
-        yield _table(model, score_all(model, block), block.names, own, request)
+        scores = score_all(model, block)
+        if request.exclude_seen:
+            forget(scores, block.indptr, block.items.astype(np.int32), np.arange(len(block)))
+        yield _table(model, scores, block.names, request)
 
 
 def _parts(model: Model, count: int) -> Iterator[slice]:
@@ -96,17 +99,8 @@ def _parts(model: Model, count: int) -> Iterator[slice]:
     return (slice(first, first + size) for first in range(0, count, size))
 
 
-def _table(
-    model: Model,
-    scores: Float32Array,
-    users: IdArray | None,
-    own: Iterable[IntArray],
-    request: Request,
-) -> pa.Table:
-    """The lists of a block of users; `own` are the items each has had."""
-    if request.exclude_seen:
-        for row, had in enumerate(own):
-            scores[row, had] = np.nan
+def _table(model: Model, scores: Float32Array, users: IdArray | None, request: Request) -> pa.Table:
+    """The lists of a block of users, whose own items have no score."""
     request.restrict(scores, users)
     owners = None if users is None else Named("user", users)
     items = Named("item", model.item_ids_)
@@ -132,10 +126,11 @@ def _wanted(model: Model, users: Any, request: Request) -> tuple[IdArray, Int64A
 def _scores(model: Model, numbers: Int64Array) -> Float32Array:
     """(users, items) scores; strangers get the number of training rows of each item."""
     known = numbers >= 0
+    if known.all():
+        return np.require(model.score_block(numbers), np.float32, ["C", "W", "O"])
     scores = np.empty((numbers.size, len(model.item_map)), np.float32)
     scores[known] = model.score_block(numbers[known])
-    if not known.all():
-        scores[~known] = np.bincount(model.seen_indices, minlength=scores.shape[1])
+    scores[~known] = np.bincount(model.seen_indices, minlength=scores.shape[1])
     return scores
 
 
