@@ -49,7 +49,7 @@ BAD = [
     ({"anneal": -0.1}, "TopNRank.anneal must be a finite number of at least 0, got -0.1"),
     ({"anneal": 0.5}, "anneal lets the cut at N come late; without truncate=True there is no cut"),
     ({"optimizer": "adaptive", "batch_size": 1.0}, "needs the gradient of the loss itself: set gradient='exact'"),
-    ({"optimizer": "adaptive"}, "optimizer='adaptive' needs all users at once: set batch_size=1.0, got 100"),
+    ({"optimizer": "adaptive"}, "optimizer='adaptive' needs all users at once: set batch_size=1.0, got 'auto'"),
     ({"anneal": 1.5}, "TopNRank.anneal must be a number from 0 to 1, got 1.5"),
     ({"gradient": "full"}, "gradient must be one of 'paper', 'exact', got 'full'"),
     ({"discount": "ndcg"}, "did you mean 'dcg'"),

@@ -69,7 +69,17 @@ def test_batches_are_the_same_each_time_and_differ_between_rounds_and_seeds():
 
 @pytest.mark.parametrize(
     ("batch_size", "n_users", "expected"),
-    [(50, 200, 50), (50, 20, 20), (0.1, 200, 20), (0.1, 3, 1), (1.0, 7, 7), (1, 7, 1)],
+    [
+        (50, 200, 50),
+        (50, 20, 20),
+        (0.1, 200, 20),
+        (0.1, 3, 1),
+        (1.0, 7, 7),
+        (1, 7, 1),
+        ("auto", 30, 30),
+        ("auto", 6040, 201),
+        ("auto", 138_493, 4616),
+    ],
 )
 def test_batch_sizes_as_counts_and_shares(batch_size, n_users, expected):
     assert batch_count(batch_size, n_users) == expected

@@ -120,7 +120,7 @@ def _factor_state(blocks: Parameters) -> FactorState:
 def _visit_factors(engine: CpuEngine, batch: Batch) -> tuple[Lists, float]:
     """User step, scores again, item step; or both steps from the same scores."""
     state, accumulators = _factor_state(engine.state.parameters), _factor_state(engine.state.accumulators)
-    scores = np.empty(batch.items.size)
+    scores = np.zeros(batch.items.size)
     factor_scores(batch, state, scores)
     first = engine.lists(batch, scores)
     moved_users = np.empty(batch.users.size)
@@ -151,7 +151,7 @@ def _visit_history(engine: CpuEngine, batch: Batch) -> tuple[Lists, float]:
     own_products(touched, state, *engine.own)
     b, k = batch.users.size, state.Q.shape[1]
     sums = HistorySums(np.empty((b, 2), np.float32), np.empty((b, k), np.float32), np.empty((b, k), np.float32))
-    scores = np.empty(batch.items.size)
+    scores = np.zeros(batch.items.size)
     history_scores(batch, state, scorer.exponent, engine.own, sums.c, sums.s, scores)
     lists = engine.lists(batch, scores)
     history_pull(batch, lists.G[0], state.Q, sums.c, sums.pull)

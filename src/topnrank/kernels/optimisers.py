@@ -4,23 +4,32 @@ import numpy as np
 
 from topnrank.kernels._jit import kernel, leaf_kernel, summing_kernel
 
-CHUNKS = 64
+CHUNKS = 2**6
 """Parts of the loop over touched items, each with scratch of its own; items step one by one, so bits do not depend on it."""
 BLOCK = 16
 """Neighbours that stay together: a chunk has every `CHUNKS`-th block, so that all chunks have about as much to do."""
 
 
 @leaf_kernel
+def _place_of(chunk):
+    """The bits of a chunk's number in reverse: blocks that follow each other go to chunks, and so threads, far apart."""
+    place = 0
+    for bit in range(6):
+        place |= ((chunk >> bit) & 1) << (5 - bit)
+    return place
+
+
+@leaf_kernel
 def chunk_size(chunk, size):
     """How many of `size` items a chunk has."""
     whole, rest = divmod(size, CHUNKS * BLOCK)
-    return whole * BLOCK + min(max(rest - chunk * BLOCK, 0), BLOCK)
+    return whole * BLOCK + min(max(rest - _place_of(chunk) * BLOCK, 0), BLOCK)
 
 
 @leaf_kernel
 def place_in_chunk(chunk, turn):
     """The item that comes in this turn of a chunk."""
-    return (turn // BLOCK * CHUNKS + chunk) * BLOCK + turn % BLOCK
+    return (turn // BLOCK * CHUNKS + _place_of(chunk)) * BLOCK + turn % BLOCK
 
 
 @summing_kernel

@@ -59,11 +59,10 @@ def check_flag(owner: object, *names: str) -> None:
 
 
 def check_batch(owner: object, name: str) -> None:
-    """A count of users (int) or a share of them (float in (0, 1])."""
+    """A count of users (int), a share of them (float in (0, 1]), or "auto"."""
     value: Any = getattr(owner, name)
     share = isinstance(value, float) and 0.0 < value <= 1.0
     count = _is_number(value) and isinstance(value, Integral) and value >= 1  # type: ignore[operator]
-    if not (share or count):
-        raise _fail(
-            owner, name, "a number of users (1, 2, ...) or a share of them (a float above 0, at most 1.0)", value
-        )
+    if not (share or count or value == "auto"):
+        rule = 'a number of users (1, 2, ...), a share of them (a float above 0, at most 1.0) or "auto"'
+        raise _fail(owner, name, rule, value)

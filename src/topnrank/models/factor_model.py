@@ -68,8 +68,8 @@ class FactorModel(Model):
     regularization: float | Mapping[str, float] = 0.0125
     """lambda of lambda ||theta||^2, felt at each visit (gradient 2 lambda theta): one number, or one for each of "user",
     "item", "history", "bias". With one number, history vectors get five times it."""
-    batch_size: int | float = 100
-    """Users per batch: a count (int) or a share of all users (float)."""
+    batch_size: int | float | str = "auto"
+    """Users per batch: a count (int), a share of all users (float), or "auto": 100, or a thirtieth of the users if more."""
     epochs: int | None = 20
     """Passes over all users; None to count `iterations` instead."""
     iterations: int | None = None

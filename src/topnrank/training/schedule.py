@@ -45,7 +45,17 @@ class Schedule:
             yield shuffled[first : first + self.batch]
 
 
-def batch_count(batch_size: int | float, n_users: int) -> int:
-    """`batch_size` as a number of users: a float is a share of them, an int a count."""
+AUTO_BATCH, AUTO_BATCHES = 100, 30
+"""batch_size="auto": so many users, but where they are many, so many batches in a pass."""
+
+
+def batch_count(batch_size: int | float | str, n_users: int) -> int:
+    """`batch_size` as a number of users: a float is a share of them, an int a count.
+
+    "auto" is 100, or a thirtieth of the users where that is more: an item steps once for each batch that visits it, and with
+    more than some dozens of batches in a pass steps cost more and teach no more.
+    """
+    if isinstance(batch_size, str):
+        batch_size = max(AUTO_BATCH, n_users // AUTO_BATCHES)
     size = round(batch_size * n_users) if isinstance(batch_size, float) else batch_size
     return int(np.clip(size, 1, max(n_users, 1)))
