@@ -30,7 +30,7 @@ from topnrank.scorers.neighbours import SCALE
 SMALL_BATCH = 2000
 """Rows below which one thread does the work: waking others costs more, on a busy machine a hundred times more."""
 
-MANY_ROWS = 16
+MANY_ROWS = 8
 """Rows for each item of the catalogue from which a batch is inverted by several threads."""
 
 

@@ -170,6 +170,38 @@ def _own_sums(visits, rows, G, sums, work, out):
 
 
 @leaf_kernel
+def _rated_sums(visits, rows, G, sums, work, out):
+    """`_own_sums` of a scorer with one channel, the usual one: one loop for the three rows of `work` reads `pull` once."""
+    entries, owners = visits
+    first, strengths, residuals = rows
+    c, s, pull = sums
+    for_q, for_y, for_x = work[0], work[1], work[2]
+    bias, qc, yc, lists, qe, ye = 0.0, 0.0, 0.0, 0.0, np.float32(0.0), np.float32(0.0)
+    for v in range(0, entries.size, 2):
+        w = min(v + 1, entries.size - 1)
+        p, q, n, m = entries[v], entries[w], owners[v], owners[w]
+        rho, sigma = strengths[p], strengths[q] if w > v else np.float32(0.0)
+        listed, also = p >= first[n], w > v and q >= first[m]
+        item, other = G[1, p] if listed else 0.0, G[1, q] if also else 0.0
+        g, h = np.float32(item) * c[n, 0], np.float32(other) * c[m, 0]
+        g_user, h_user = G[0, p] * c[n, 0] if listed else 0.0, G[0, q] * c[m, 0] if also else 0.0
+        e, f = rho * residuals[p, 0], sigma * residuals[q, 0]
+        one, two, pull_one, pull_two = s[n], s[m], pull[n], pull[m]
+        for d in range(for_q.size):
+            for_q[d] += g * one[d] + h * two[d]
+            for_y[d] += rho * pull_one[d] + sigma * pull_two[d]
+            for_x[d] += e * pull_one[d] + f * pull_two[d]
+        bias += item + other
+        lists += (1.0 if listed else 0.0) + (1.0 if also else 0.0)
+        qc += g * rho + h * sigma
+        yc += g_user * rho + h_user * sigma
+        qe += g * e + h * f
+        ye += g_user * e + h_user * f
+    out[0, 0], out[1, 0] = qe, ye
+    return bias, qc, yc, lists
+
+
+@leaf_kernel
 def _sampled_sums(visits, counts, G, sums, work):
     """Adds to `work` what an item's visits by sampled rows give; returns sum G_item and in how many lists they count."""
     entries, owners = visits
@@ -210,7 +242,10 @@ def _step_items(batch, touched, G, sums, state, accumulators, rules, chunk, move
         i, lo, own, hi = touched.items[t], starts[t], owns[t], starts[t + 1]
         work[:] = 0.0
         out[:] = 0.0
-        bias, qc, yc, lists = _own_sums((entries[lo:own], owners[lo:own]), rows, G, users, work, out)
+        if channels == 1:
+            bias, qc, yc, lists = _rated_sums((entries[lo:own], owners[lo:own]), rows, G, users, work, out)
+        else:
+            bias, qc, yc, lists = _own_sums((entries[lo:own], owners[lo:own]), rows, G, users, work, out)
         if own < hi:
             sampled = _sampled_sums((entries[own:hi], owners[own:hi]), batch.counts, G, users, work)
             bias, lists = bias + sampled[0], lists + sampled[1]

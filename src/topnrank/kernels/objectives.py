@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from topnrank._typing import Float64Array, Int32Array
-from topnrank.kernels._jit import kernel, parallel_kernel, prange
+from topnrank.kernels._jit import kernel, parallel_kernel, prange, summing_kernel
 from topnrank.kernels.elementary import logarithms
 from topnrank.kernels.ranks import RELU, gates, ranks_backward, ranks_forward
 from topnrank.kernels.shaping import add_squared, annealed, budget_scale
@@ -54,6 +54,17 @@ class Sorted(NamedTuple):
     X: Float64Array
 
 
+@summing_kernel
+def weighted_sums(w, f):
+    """Sums of w, w f and w |f|."""
+    mass, moment, size = 0.0, 0.0, 0.0
+    for i in range(f.size):
+        mass += w[i]
+        moment += w[i] * f[i]
+        size += w[i] * abs(f[i])
+    return mass, moment, size
+
+
 @kernel
 def _in_reach(f, w, cut, kept):
     """Writes the positions of the items that ReLU's ranks can put before the cut to `kept`; returns how many.
@@ -62,26 +73,26 @@ def _in_reach(f, w, cut, kept):
     over the items above the last t, come from below: what they drop has no loss and no slope, and needs no sorting. A
     little slack keeps rounding from dropping more.
     """
-    n = f.size
-    for i in range(n):
-        kept[i] = i
+    mass, moment, size = weighted_sums(w, f)
+    slack, n = SLACK * size, 0
+    threshold = (moment - cut - slack) / mass
+    if not abs(threshold) < np.inf:
+        return f.size
+    for i in range(f.size):
+        kept[n] = i
+        n += f[i] > threshold
     for _ in range(MOST_STEPS):
-        mass, moment, size = 0.0, 0.0, 0.0
+        mass, moment, left = 0.0, 0.0, 0
         for t in range(n):
-            i = kept[t]
-            mass += w[i]
-            moment += w[i] * f[i]
-            size += w[i] * abs(f[i])
-        threshold = (moment - cut - SLACK * size) / mass
-        if not abs(threshold) < np.inf:
-            return n
-        left = 0
+            mass += w[kept[t]]
+            moment += w[kept[t]] * f[kept[t]]
+        threshold = (moment - cut - slack) / mass
         for t in range(n):
             i = kept[t]
             kept[left] = i
             left += f[i] > threshold
         if left == n:
-            return n
+            break
         n = left
     return n
 
