@@ -33,9 +33,9 @@ def encode_dense(chunks: Sequence[IntArray], low: int, high: int) -> tuple[Int64
 
 def is_ascending(users: Int32Array, cells: Int32Array) -> bool:
     """Whether the pairs (user, cell) rise strictly from row to row."""
-    from topnrank.kernels.rows import in_order
+    from topnrank.kernels.rows import falls
 
-    return bool(in_order(users, cells))
+    return bool(falls(users, cells) == 0)
 
 
 class CsrOrder:

@@ -83,6 +83,10 @@ class CpuEngine:
             self._part_counts = np.empty((2, PARTS, n_items), np.int64)
         return Touched(*invert_in_parts(batch, self._part_counts))
 
+    def room_for_scores(self, batch: Batch) -> Float64Array:
+        """An array for the scores of the lists; where links are added to all of it, what no list uses is 0."""
+        return np.empty(batch.items.size) if self.problem.neighbours is None else np.zeros(batch.items.size)
+
     def lists(self, batch: Batch, scores: Float64Array) -> Lists:
         """The objective's view of the batch; `scores` are the scorer's, the neighbours' are added here."""
         if self.problem.neighbours is not None:
@@ -120,7 +124,7 @@ def _factor_state(blocks: Parameters) -> FactorState:
 def _visit_factors(engine: CpuEngine, batch: Batch) -> tuple[Lists, float]:
     """User step, scores again, item step; or both steps from the same scores."""
     state, accumulators = _factor_state(engine.state.parameters), _factor_state(engine.state.accumulators)
-    scores = np.zeros(batch.items.size)
+    scores = engine.room_for_scores(batch)
     factor_scores(batch, state, scores)
     first = engine.lists(batch, scores)
     moved_users = np.empty(batch.users.size)
@@ -151,7 +155,7 @@ def _visit_history(engine: CpuEngine, batch: Batch) -> tuple[Lists, float]:
     own_products(touched, state, *engine.own)
     b, k = batch.users.size, state.Q.shape[1]
     sums = HistorySums(np.empty((b, 2), np.float32), np.empty((b, k), np.float32), np.empty((b, k), np.float32))
-    scores = np.zeros(batch.items.size)
+    scores = engine.room_for_scores(batch)
     history_scores(batch, state, scorer.exponent, engine.own, sums.c, sums.s, scores)
     lists = engine.lists(batch, scores)
     history_pull(batch, lists.G[0], state.Q, sums.c, sums.pull)

@@ -16,20 +16,21 @@ def mark_present(ids: Int64Array, low: int, present: BoolArray) -> None:
         present[ids[row] - low] = True
 
 
-@kernel
+@parallel_kernel
 def number_ids(ids: Int64Array, low: int, numbers: Int32Array, codes: Int32Array) -> None:
-    """codes[row] = numbers[ids[row] - low]; not parallel, because ids come in many small chunks."""
-    for row in range(ids.size):
+    """codes[row] = numbers[ids[row] - low]."""
+    for row in prange(ids.size):
         codes[row] = numbers[ids[row] - low]
 
 
-@kernel
-def in_order(users: Int32Array, cells: Int32Array) -> bool:
-    """Whether the pairs (user, cell) rise strictly from row to row."""
-    for row in range(1, users.size):
-        if users[row] < users[row - 1] or (users[row] == users[row - 1] and cells[row] <= cells[row - 1]):
-            return False
-    return True
+@parallel_kernel
+def falls(users: Int32Array, cells: Int32Array) -> int:
+    """How often the pair (user, cell) does not rise from row to row."""
+    count = 0
+    for row in prange(1, users.size):
+        equal = users[row] == users[row - 1]
+        count += (users[row] < users[row - 1]) | (equal & (cells[row] <= cells[row - 1]))
+    return count
 
 
 @kernel
