@@ -100,15 +100,17 @@ def rows_of_table(table: pa.Table, columns: Columns, *, source: str, locate: Loc
 
     values = dict(zip(table.column_names, table.columns, strict=True))
     del table
+    pool = pa.default_memory_pool()
+    pool.release_unused()  # what reading took beside the columns
 
     def column(name: str) -> Column:
         """A column taken out, so that its memory is free again once it is converted."""
-        pa.default_memory_pool().release_unused()  # that of the columns before
         return Column(name, values.pop(name), locate)
 
     users, user_codes = IdMap.encode_column(column(columns.user))
     items, item_codes = IdMap.encode_column(column(columns.item))
     names, types = (None, None) if columns.type is None else IdMap.encode_column(_text(column(columns.type)))
+    pool.release_unused()  # the ids, half of it all; each time costs the next reader fresh memory
     return Rows(
         users,
         items,
