@@ -20,7 +20,8 @@ def test_kernels_and_numpy_draw_the_same(key, first, n):
 @given(seed=key, iteration=st.integers(0, 2**40), users=st.lists(st.integers(0, 2**31), max_size=5))
 def test_kernels_and_numpy_name_visits_the_same(seed, iteration, users):
     whole = np.array(users, np.int64)
-    keys = kernels.visit_keys(np.uint64(seed), np.uint64(iteration), whole)
+    keys = np.empty(whole.size, np.uint64)
+    kernels.visit_keys(np.uint64(seed), np.uint64(iteration), whole, keys)
     assert keys.tolist() == visit_keys(seed, iteration, whole).tolist()
 
 

@@ -30,6 +30,8 @@ from topnrank.scorers.neighbours import SCALE
 SMALL_BATCH = 2000
 """Rows below which one thread does the work: waking others costs more, on a busy machine a hundred times more."""
 
+HANDS = 16
+"""Groups that the users of a batch are dealt to, longest lists first; two, four, ... threads get as many each."""
 MANY_ROWS = 8
 """Rows for each item of the catalogue from which a batch is inverted by several threads."""
 
@@ -45,6 +47,7 @@ class CpuEngine:
         self._visit = _VISITS[type(problem.scorer)]
         n_items = state.parameters["item_bias"].size
         self._sizes = np.diff(problem.rows.indptr)
+        self._deals: dict[int, Int64Array] = {}
         self._counts = np.zeros(n_items, np.int64)
         """Scratch of `invert`, zero between visits."""
         self._part_counts = np.zeros((2, PARTS, 0), np.int64)
@@ -59,10 +62,11 @@ class CpuEngine:
 
     def visit(self, users: Int64Array, moment: Moment = LAST) -> Visit:
         """One batch: flat layout, user phase, item phase."""
-        users = np.ascontiguousarray(users, np.int64)
+        users = self._balanced(np.ascontiguousarray(users, np.int64))
         problem, histories = self.problem, bool(self.problem.scorer.history_blocks)
         plan = Plan(histories, problem.negatives, self.chances, problem.shared, moment.progress)
-        keys = visit_keys(np.uint64(problem.seed % 2**64), np.uint64(moment.iteration), users)
+        keys = np.empty(users.size, np.uint64)
+        visit_keys(np.uint64(problem.seed % 2**64), np.uint64(moment.iteration), users, keys)
         size = self._sizes[users].sum() + users.size * problem.negatives
         with threads(1 if size < SMALL_BATCH else self._num_threads):
             batch = lay_out(users, keys, problem.rows, plan)
@@ -74,14 +78,21 @@ class CpuEngine:
         value, active = first.report.sum(axis=0)
         return Visit(float(value), int(active), users.size, moved)
 
+    def _balanced(self, users: Int64Array) -> Int64Array:
+        """The users in another order, whose equal parts, one for each thread, have about equally many rows."""
+        order = np.argsort(-self._sizes[users], kind="stable")
+        if users.size not in self._deals:
+            self._deals[users.size] = dealt(users.size)
+        return users[order[self._deals[users.size]]]
+
     def touched(self, batch: Batch) -> Touched:
         """The batch seen from its items."""
         n_items = self._counts.size
         if batch.items.size < MANY_ROWS * n_items:
-            return Touched(*invert(batch, self._counts))
+            return invert(batch, self._counts)
         if not self._part_counts.size:
             self._part_counts = np.empty((2, PARTS, n_items), np.int64)
-        return Touched(*invert_in_parts(batch, self._part_counts))
+        return invert_in_parts(batch, self._part_counts)
 
     def room_for_scores(self, batch: Batch) -> Float64Array:
         """An array for the scores of the lists; where links are added to all of it, what no list uses is 0."""
@@ -110,6 +121,13 @@ class CpuEngine:
         total = scale_gradient(batch, G, self.links) / batch.users.size
         values, accumulators = self.state.parameters[SCALE], self.state.accumulators[SCALE]
         return float(step_number(_rules(self, SCALE)[0], 1.0, total, values, accumulators, 0))
+
+
+def dealt(n: int) -> Int64Array:
+    """(n,) the numbers 0 to n - 1 as they lie when dealt to HANDS hands in turn, there and back, hand after hand."""
+    turn, hand = np.divmod(np.arange(n), HANDS)
+    hand = np.where(turn % 2, HANDS - 1 - hand, hand)
+    return np.lexsort((turn, hand)).astype(np.int64)
 
 
 def _rules(engine: CpuEngine, *names: str) -> Float64Array:

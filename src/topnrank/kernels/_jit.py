@@ -7,6 +7,10 @@ folder can be written, kernels are compiled in each process anew. Without Numba 
 No fast-math flags: with them the compiler may reorder sums, and does it differently in a kernel just compiled and in the
 same kernel read from the cache, so that bits would depend on which process compiled first. The one exception is
 `summing_kernel`, for a leaf small enough to be always inlined.
+
+Kernels fill arrays that Python made and return numbers or nothing, where Python calls them: to hand over an array or a tuple
+Numba calls Python code and does not check how that ended, so that Ctrl-C at that moment, which is where one that arrived
+during a long kernel is noticed, would end the process with a segmentation fault.
 """
 
 import hashlib

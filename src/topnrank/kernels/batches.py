@@ -1,13 +1,16 @@
 """A batch of users as flat arrays, and the same batch seen from its items."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from topnrank._typing import Int64Array
-from topnrank.kernels._jit import kernel, parallel_kernel, prange
+from topnrank._typing import Int64Array, UInt64Array
+from topnrank.kernels._jit import Kernel, kernel, parallel_kernel, prange
 from topnrank.kernels.context import Batch, Touched
 from topnrank.kernels.random import SAMPLING, draw_below
+
+if TYPE_CHECKING:
+    from topnrank.scorers.base import Rows
 
 PARTS = 8
 """Parts of the users of a large batch, each inverted by itself."""
@@ -85,11 +88,8 @@ def sample_items(batch, rows, chances, items, weights):
 
 
 @kernel
-def _sizes(users, rows, plan):
-    """Where each user's rows, list and sampled items begin: the offsets, first and own of a batch."""
-    offsets = np.zeros(users.size + 1, np.int64)
-    first = np.empty(users.size, np.int64)
-    own = np.empty(users.size, np.int64)
+def _find_sizes(users, rows, plan, offsets, first, own):
+    """Where each user's rows, list and sampled items begin; offsets[0] is 0."""
     for n in range(users.size):
         lo, hi = rows.indptr[users[n]], rows.indptr[users[n] + 1]
         listed = hi - lo
@@ -102,7 +102,6 @@ def _sizes(users, rows, plan):
         own[n] = offsets[n] + kept
         samples = listed > 0 and hi - lo < plan.chances.size - 1
         offsets[n + 1] = own[n] + (plan.negatives if samples else 0)
-    return offsets, first, own
 
 
 @kernel
@@ -137,7 +136,7 @@ def _copy_block(source, lo, target, start, size):
 
 
 @kernel
-def _lay_out_user(rows, user, histories, places, items, gains, residuals, strengths):
+def _copy_user(rows, user, histories, places, items, gains, residuals, strengths):
     """The rows of one user to the batch's arrays, from places = (offset, first) on."""
     lo, size, channels = rows.indptr[user], rows.indptr[user + 1] - rows.indptr[user], residuals.shape[1]
     if rows.listed.size == 0:  # all in their own order
@@ -162,28 +161,40 @@ def _lay_out_user(rows, user, histories, places, items, gains, residuals, streng
         _copy_rows(rows.strengths, lo, targets, strengths)
 
 
+@kernel
+def _lay_out_user(batch, n, rows, plan):
+    """All rows of the batch's user n."""
+    first, lo, hi = batch.first[n], batch.own[n], batch.offsets[n + 1]
+    batch.weights[batch.offsets[n] : hi] = 1.0
+    batch.strengths[batch.offsets[n] : hi] = 1.0
+    batch.counts[n] = 1.0
+    places = (batch.offsets[n], first)
+    _copy_user(rows, batch.users[n], plan.histories, places, batch.items, batch.gains, batch.residuals, batch.strengths)
+    if hi > lo:
+        batch.gains[lo:hi] = 0.0
+        if batch.residuals.size:
+            batch.residuals[lo:hi] = 0.0
+        if plan.shared:
+            batch.counts[n] = (lo - first) / (hi - lo)
+
+
 @parallel_kernel
-def lay_out(users, keys, rows, plan):
+def _lay_out_users(batch, rows, plan):
+    for n in prange(batch.users.size):
+        _lay_out_user(batch, n, rows, plan)
+
+
+def lay_out(users: Int64Array, keys: UInt64Array, rows: "Rows", plan: Plan) -> Batch:
     """The batch of `users`: for each the rows of the history only, those of the list, and room for sampled items."""
-    offsets, first, own = _sizes(users, rows, plan)
-    items = np.empty(offsets[-1], np.int32)
-    gains = np.empty(offsets[-1], np.float64)
-    residuals = np.empty((offsets[-1] if rows.residuals.size else 0, rows.residuals.shape[1]), np.float32)
-    strengths = np.empty(offsets[-1], np.float32)
-    weights = np.empty(offsets[-1], np.float64)
-    counts = np.ones(users.size, np.float64)
-    for n in prange(users.size):
-        lo, hi = own[n], offsets[n + 1]
-        weights[offsets[n] : hi] = 1.0
-        strengths[offsets[n] : hi] = 1.0
-        _lay_out_user(rows, users[n], plan.histories, (offsets[n], first[n]), items, gains, residuals, strengths)
-        if hi > lo:
-            gains[lo:hi] = 0.0
-            if residuals.size:
-                residuals[lo:hi] = 0.0
-            if plan.shared:
-                counts[n] = (lo - first[n]) / (hi - lo)
-    return Batch(users, offsets, first, own, items, gains, residuals, strengths, keys, weights, counts, plan.progress)
+    b = users.size
+    offsets, first, own = np.zeros(b + 1, np.int64), np.empty(b, np.int64), np.empty(b, np.int64)
+    _find_sizes(users, rows, plan, offsets, first, own)
+    flat = int(offsets[-1])
+    residuals = np.empty((flat if rows.residuals.size else 0, rows.residuals.shape[1]), np.float32)
+    per_row = np.empty(flat, np.int32), np.empty(flat), residuals, np.empty(flat, np.float32)
+    batch = Batch(users, offsets, first, own, *per_row, keys, np.empty(flat), np.empty(b), plan.progress)
+    _lay_out_users(batch, rows, plan)
+    return batch
 
 
 @kernel
@@ -197,22 +208,18 @@ def _place(items, lo, hi, n, counts, entries, owners):
 
 
 @kernel
-def invert(batch, counts):
-    """Counting sort of the batch by item; `counts` (n_items,) is zero before and after, so only touched items cost."""
-    touched = np.empty(min(batch.items.size, counts.size), np.int32)
+def _invert(batch, counts, touched, starts, own, entries, owners):
+    """Fills the arrays of a `Touched`, the first three as far as the number of touched items, which it returns."""
     n_touched = 0
     for item in batch.items:
         if counts[item] == 0:
             touched[n_touched] = item
             n_touched += 1
         counts[item] += 1
-    starts = np.zeros(n_touched + 1, np.int64)
+    starts[0] = 0
     for t in range(n_touched):
         starts[t + 1] = starts[t] + counts[touched[t]]
         counts[touched[t]] = starts[t]  # from here on: where the item's next visit goes
-    entries = np.empty(batch.items.size, np.int64)
-    owners = np.empty(batch.items.size, np.int32)
-    own = np.empty(n_touched, np.int64)
     for n in range(batch.users.size):
         _place(batch.items, batch.offsets[n], batch.own[n], n, counts, entries, owners)
     for t in range(n_touched):
@@ -221,7 +228,20 @@ def invert(batch, counts):
         _place(batch.items, batch.own[n], batch.offsets[n + 1], n, counts, entries, owners)
     for t in range(n_touched):
         counts[touched[t]] = 0
-    return Touched(touched[:n_touched], starts, own, entries, owners)
+    return n_touched
+
+
+def _touched(fill: Kernel, batch: Batch, counts: Int64Array) -> Touched:
+    flat, most = batch.items.size, min(batch.items.size, counts.shape[-1])
+    items, starts, own = np.empty(most, np.int32), np.empty(most + 1, np.int64), np.empty(most, np.int64)
+    entries, owners = np.empty(flat, np.int64), np.empty(flat, np.int32)
+    n = fill(batch, counts, items, starts, own, entries, owners)
+    return Touched(items[:n], starts[: n + 1], own[:n], entries, owners)
+
+
+def invert(batch: Batch, counts: Int64Array) -> Touched:
+    """Counting sort of the batch by item; `counts` (n_items,) is zero before and after, so only touched items cost."""
+    return _touched(_invert, batch, counts)
 
 
 @kernel
@@ -258,24 +278,25 @@ def _running_places(counts, items, starts, own):
 
 
 @parallel_kernel
-def invert_in_parts(batch, counts):
-    """`invert` by several threads; `counts` (2, PARTS, n_items) is scratch. For batches of far more rows than items.
-
-    Each part of the users counts its visits to each item, running sums say where it places them, and it does: in the
-    batch's order, whatever thread does it when. Touched items come in ascending order here.
-    """
-    parts, n_items = _part_users(batch.offsets), counts.shape[2]
+def _invert_in_parts(batch, counts, items, starts, own, entries, owners):
+    parts = _part_users(batch.offsets)
     for part in prange(PARTS):
         counts[:, part] = 0
         for n in range(parts[part], parts[part + 1]):
             for p in range(batch.offsets[n], batch.offsets[n + 1]):
                 counts[0 if p < batch.own[n] else 1, part, batch.items[p]] += 1
-    items, starts, own = np.empty(n_items, np.int32), np.empty(n_items + 1, np.int64), np.empty(n_items, np.int64)
     n_touched = _running_places(counts, items, starts, own)
-    entries = np.empty(batch.items.size, np.int64)
-    owners = np.empty(batch.items.size, np.int32)
     for part in prange(PARTS):
         for n in range(parts[part], parts[part + 1]):
             _place(batch.items, batch.offsets[n], batch.own[n], n, counts[0, part], entries, owners)
             _place(batch.items, batch.own[n], batch.offsets[n + 1], n, counts[1, part], entries, owners)
-    return Touched(items[:n_touched], starts[: n_touched + 1], own[:n_touched], entries, owners)
+    return n_touched
+
+
+def invert_in_parts(batch: Batch, counts: Int64Array) -> Touched:
+    """`invert` by several threads; `counts` (2, PARTS, n_items) is scratch. For batches of far more rows than items.
+
+    Each part of the users counts its visits to each item, running sums say where it places them, and it does: in the
+    batch's order, whatever thread does it when. Touched items come in ascending order here.
+    """
+    return _touched(_invert_in_parts, batch, counts)

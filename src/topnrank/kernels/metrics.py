@@ -141,13 +141,15 @@ def _measure_list(lists: RankedLists, user: int, cuts: Int64Array, sums: Float64
 
 
 @parallel_kernel
+def _measure(lists: RankedLists, cuts: Int64Array, sums: Float64Array, auc: Float64Array) -> None:
+    for user in prange(auc.size):
+        auc[user] = _measure_list(lists, user, cuts, sums[user])
+
+
 def measure(lists: RankedLists, cuts: Int64Array) -> tuple[Float64Array, Float64Array]:
     """Sums (n_users, n_cuts, 7) up to each of the ascending `cuts`, and the AUC (n_users,) of every list."""
-    n_users = lists.length.size
-    sums = np.zeros((n_users, cuts.size, _N_SUMS))
-    auc = np.empty(n_users)
-    for user in prange(n_users):
-        auc[user] = _measure_list(lists, user, cuts, sums[user])
+    sums, auc = np.zeros((lists.length.size, cuts.size, _N_SUMS)), np.empty(lists.length.size)
+    _measure(lists, cuts, sums, auc)
     return sums, auc
 
 
@@ -166,12 +168,16 @@ def _order_list(scores, first, order):
 
 
 @parallel_kernel
-def order_lists(scores: Float32Array, indptr: Int64Array) -> Int64Array:
-    """(n_rows,) the rows of every list (CSR) by falling score, equal ones in their own order, NaN last."""
-    order = np.empty(scores.size, np.int64)
+def _order_lists(scores: Float32Array, indptr: Int64Array, order: Int64Array) -> None:
     for user in prange(indptr.size - 1):
         first, end = indptr[user], indptr[user + 1]
         _order_list(scores[first:end], first, order[first:end])
+
+
+def order_lists(scores: Float32Array, indptr: Int64Array) -> Int64Array:
+    """(n_rows,) the rows of every list (CSR) by falling score, equal ones in their own order, NaN last."""
+    order = np.empty(scores.size, np.int64)
+    _order_lists(scores, indptr, order)
     return order
 
 
@@ -253,6 +259,12 @@ def _place(candidates, levels, depth, above, tied):
 
 
 @parallel_kernel
+def _place_in_catalogue(block, indptr, levels, depth, above, tied, length):
+    for user in prange(block.shape[0]):
+        start, end = indptr[user], indptr[user + 1]
+        length[user] = _place(block[user], levels[start:end], depth, above[start:end], tied[start:end])
+
+
 def place_in_catalogue(
     block: Float32Array, indptr: Int64Array, levels: Float32Array, depth: int
 ) -> tuple[Int64Array, Int64Array, Int64Array]:
@@ -277,7 +289,5 @@ def place_in_catalogue(
     above = np.empty(levels.size, np.int64)
     tied = np.empty(levels.size, np.int64)
     length = np.empty(block.shape[0], np.int64)
-    for user in prange(block.shape[0]):
-        start, end = indptr[user], indptr[user + 1]
-        length[user] = _place(block[user], levels[start:end], depth, above[start:end], tied[start:end])
+    _place_in_catalogue(block, indptr, levels, depth, above, tied, length)
     return above, tied, length

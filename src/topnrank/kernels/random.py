@@ -21,12 +21,11 @@ def mix(word):
 
 
 @kernel
-def visit_keys(seed, iteration, users):
-    """`rng.visit_keys`; seed and iteration are uint64."""
-    keys, moment = np.empty(users.size, np.uint64), mix(mix(seed) + iteration)
+def visit_keys(seed, iteration, users, keys):
+    """Fills `keys` with `rng.visit_keys`; seed and iteration are uint64."""
+    moment = mix(mix(seed) + iteration)
     for n in range(users.size):
         keys[n] = mix(moment + np.uint64(users[n]))
-    return keys
 
 
 @kernel

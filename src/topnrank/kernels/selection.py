@@ -27,13 +27,7 @@ def _victim(scores, chosen, groups, item, most):
 
 
 @parallel_kernel
-def top_items_by_group(block: Float32Array, k: int, groups: Int32Array, most: int) -> Int64Array:
-    """As `serving.top_items`, walking down from the best and passing over an item whose group has `most` in the list.
-
-    groups[item] is a number from 0, or -1 for an item that is never passed over. One pass is exact: the walk yields the k
-    best of the union of each group's `most` best, and an item that loses to those once loses for good.
-    """
-    top = np.full((block.shape[0], k), -1, np.int64)
+def _top_items_by_group(block, groups, most, top):
     for user in prange(block.shape[0]):
         scores, chosen = block[user], top[user]
         for item in range(scores.size):
@@ -44,4 +38,14 @@ def top_items_by_group(block: Float32Array, k: int, groups: Int32Array, most: in
                 chosen[place] = chosen[place - 1]
                 place -= 1
             chosen[place] = item
+
+
+def top_items_by_group(block: Float32Array, k: int, groups: Int32Array, most: int) -> Int64Array:
+    """As `serving.top_items`, walking down from the best and passing over an item whose group has `most` in the list.
+
+    groups[item] is a number from 0, or -1 for an item that is never passed over. One pass is exact: the walk yields the k
+    best of the union of each group's `most` best, and an item that loses to those once loses for good.
+    """
+    top = np.full((block.shape[0], k), -1, np.int64)
+    _top_items_by_group(block, groups, most, top)
     return top

@@ -141,9 +141,13 @@ def _best_of(row, scores, maxima, items):
 
 
 @parallel_kernel
+def _top_items(block, top):
+    for user in prange(block.shape[0]):
+        _best_of(block[user], np.empty(top.shape[1], np.float32), np.empty(MAXIMA, np.float32), top[user])
+
+
 def top_items(block: Float32Array, k: int) -> Int64Array:
     """(n_users, k) items of the highest scores, best first, equal scores by item; NaN is no candidate, -1 no item."""
     top = np.full((block.shape[0], k), -1, np.int64)
-    for user in prange(block.shape[0]):
-        _best_of(block[user], np.empty(k, np.float32), np.empty(MAXIMA, np.float32), top[user])
+    _top_items(block, top)
     return top

@@ -93,13 +93,8 @@ def _race_all(market: Market, user: int, chosen: NDArray[np.int32], rng: np.rand
 
 
 @kernel
-def choose_items(indptr: NDArray[np.int64], market: Market, rng: np.random.Generator) -> NDArray[np.int32]:
-    """Items of each user, (n_rows,), drawn without replacement, in no particular order within a user.
-
-    The probability of an item is its popularity times its `acceptance`.
-    """
+def _choose_items(indptr, market, rng, indices):
     n_items = market.cumulative.size
-    indices = np.empty(indptr[-1], np.int32)
     taken_by = np.full(n_items, -1, np.int32)
     for user in range(indptr.size - 1):
         chosen = indices[indptr[user] : indptr[user + 1]]
@@ -107,26 +102,34 @@ def choose_items(indptr: NDArray[np.int64], market: Market, rng: np.random.Gener
             _meet_and_take(market, user, chosen, taken_by, rng)
         else:
             _race_all(market, user, chosen, rng)
+
+
+def choose_items(indptr: NDArray[np.int64], market: Market, rng: np.random.Generator) -> NDArray[np.int32]:
+    """Items of each user, (n_rows,), drawn without replacement, in no particular order within a user.
+
+    The probability of an item is its popularity times its `acceptance`.
+    """
+    indices = np.empty(indptr[-1], np.int32)
+    _choose_items(indptr, market, rng, indices)
     return indices
 
 
 @kernel
-def affinities(indptr: NDArray[np.int64], indices: NDArray[np.int32], market: Market) -> NDArray[np.float32]:
-    """`affinity` of each row, (n_rows,)."""
-    liking = np.empty(indices.size, np.float32)
+def _affinities(indptr, indices, market, liking):
     for user in range(indptr.size - 1):
         for row in range(indptr[user], indptr[user + 1]):
             liking[row] = affinity(market, user, indices[row])
+
+
+def affinities(indptr: NDArray[np.int64], indices: NDArray[np.int32], market: Market) -> NDArray[np.float32]:
+    """`affinity` of each row, (n_rows,)."""
+    liking = np.empty(indices.size, np.float32)
+    _affinities(indptr, indices, market, liking)
     return liking
 
 
 @kernel
-def rating_times(indptr: NDArray[np.int64], first: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-    """Second of each row, (n_rows,): a user rates in random order from `first[user]` on, no two rows at once.
-
-    Half a minute goes by between two ratings; about every second user comes back once, some months later.
-    """
-    times = np.empty(indptr[-1], np.int64)
+def _rating_times(indptr, first, rng, times):
     for user in range(indptr.size - 1):
         start, length = indptr[user], indptr[user + 1] - indptr[user]
         now = first[user]
@@ -138,4 +141,13 @@ def rating_times(indptr: NDArray[np.int64], first: NDArray[np.int64], rng: np.ra
             now += 1 + np.int64(30.0 * _exponential(rng))
             if rng.random() * length < 0.5:
                 now += np.int64(100 * 86400 * _exponential(rng))
+
+
+def rating_times(indptr: NDArray[np.int64], first: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+    """Second of each row, (n_rows,): a user rates in random order from `first[user]` on, no two rows at once.
+
+    Half a minute goes by between two ratings; about every second user comes back once, some months later.
+    """
+    times = np.empty(indptr[-1], np.int64)
+    _rating_times(indptr, first, rng, times)
     return times
