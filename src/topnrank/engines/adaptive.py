@@ -1,6 +1,7 @@
 """Full-batch descent with an adaptive step, as in the ListRank authors' program: doubled after each success, halved until
 the loss drops."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import final
 
@@ -32,18 +33,21 @@ class AdaptiveEngine:
         step = self.state.accumulators[STEP]
         first = step.copy()
         start = self._loss(users, moment)
-        kept = {name: block.copy() for name, block in self.state.parameters.items()}
+        put_back = self._engine.remember()
         for _ in range(MOST_HALVINGS):
             self._engine.problem = _with_rate(self.problem, float(step[0]))
             visit = self._engine.visit(users, moment)
             if self._loss(users, moment) < start:
                 step *= 2.0
                 return visit
-            for name, block in self.state.parameters.items():
-                block[...] = kept[name]
+            put_back()
             step /= 2.0
         step[...] = first
         return visit._replace(moved=0.0)
+
+    def remember(self) -> Callable[[], None]:
+        """As the engine that is driven."""
+        return self._engine.remember()
 
     def _loss(self, users: Int64Array, moment: Moment) -> float:
         """Loss of the lists plus lambda ||theta||^2, counted once a visit like its gradient."""

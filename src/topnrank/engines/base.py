@@ -9,12 +9,13 @@ Users write only their own row, items sum in a fixed order, and random draws are
 bits do not depend on the number of threads.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from topnrank._typing import Int64Array
+from topnrank._typing import Float64Array, Int32Array, Int64Array
 from topnrank.objectives import Objective
 from topnrank.scorers import Neighbours, Parameters, Rows, Rule, Scorer
 
@@ -42,6 +43,8 @@ class Problem:
     """Whether the sampled rows of a list count together as many visits as its own rows, for the penalty; else one each."""
     neighbours: Neighbours | None = None
     """A fixed item-to-item term of the scores beside the scorer; its scale is learnt."""
+    first_user: int = 0
+    """The number of the first user of `rows` among all users, by which its random draws are named."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,23 @@ class Visit(NamedTuple):
     """Squared distance the parameters moved"""
 
 
+class ItemSums(NamedTuple):
+    """What the users of a part of a batch give to the steps of its items."""
+
+    items: Int32Array
+    """(t,) the touched items"""
+    gradients: Parameters
+    """Sums of the gradients by block, one row for each touched item"""
+    in_lists: Float64Array
+    """(t,) how often the penalty of the blocks of the lists' items counts"""
+    in_histories: Float64Array
+    """(t,) and that of the blocks of the histories' items"""
+    scale: float
+    """Sum of the gradients of the neighbours' scale"""
+    visit: Visit
+    """Of these users; `moved` counts their own vectors only"""
+
+
 LAST = Moment()
 
 
@@ -96,3 +116,18 @@ class Engine(Protocol):
     def visit(self, users: Int64Array, moment: Moment = LAST) -> Visit:
         """One batch-synchronous iteration over `users`; changes `state` in place."""
         ...
+
+    def remember(self) -> Callable[[], None]:
+        """Keeps the parameters as they are; what is returned puts them back."""
+        ...
+
+
+def remember_arrays(parameters: Parameters) -> Callable[[], None]:
+    """`Engine.remember` of parameters that change in place."""
+    kept = {name: block.copy() for name, block in parameters.items()}
+
+    def put_back() -> None:
+        for name, block in parameters.items():
+            block[...] = kept[name]
+
+    return put_back

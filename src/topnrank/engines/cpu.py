@@ -1,15 +1,16 @@
 """The CPU engine: Numba kernels, all cores, the same bits for any number of threads."""
 
 from collections.abc import Callable
-from typing import final
+from contextlib import AbstractContextManager
+from typing import NamedTuple, final
 
 import numpy as np
 
 from topnrank._typing import Float32Array, Float64Array, Int64Array
-from topnrank.engines.base import LAST, Moment, Problem, State, Visit
+from topnrank.engines.base import LAST, ItemSums, Moment, Problem, State, Visit, remember_arrays
 from topnrank.engines.compiled import compiled_lists
 from topnrank.kernels._jit import threads
-from topnrank.kernels.batches import PARTS, Plan, invert, invert_in_parts, lay_out, sample_items
+from topnrank.kernels.batches import PARTS, Plan, count_visits, invert, invert_in_parts, lay_out, sample_items
 from topnrank.kernels.context import Batch, Lists, Touched
 from topnrank.kernels.factors import FactorState, factor_item_step, factor_scores, factor_user_step
 from topnrank.kernels.history import (
@@ -21,9 +22,9 @@ from topnrank.kernels.history import (
     own_products,
 )
 from topnrank.kernels.neighbours import CHUNKS, batch_links, scale_gradient
-from topnrank.kernels.optimisers import step_number
+from topnrank.kernels.optimisers import SUM, step_number
 from topnrank.kernels.random import visit_keys
-from topnrank.scorers import Factors, History, Parameters
+from topnrank.scorers import Factors, History, Parameters, Rule
 from topnrank.scorers.base import NO_LINKS
 from topnrank.scorers.neighbours import SCALE
 
@@ -35,6 +36,17 @@ HANDS = 16
 MANY_ROWS = 8
 """Rows for each item of the catalogue from which a batch is inverted by several threads."""
 
+Rules = dict[str, Rule]
+
+
+class Phases(NamedTuple):
+    """What the phases of a visit leave."""
+
+    lists: Lists
+    touched: Touched
+    moved_users: float
+    moved_items: float
+
 
 @final
 class CpuEngine:
@@ -44,7 +56,7 @@ class CpuEngine:
         self.problem, self.state = problem, state
         self._num_threads = num_threads
         self._run_lists = compiled_lists(problem.objective)
-        self._visit = _VISITS[type(problem.scorer)]
+        self._phases = _PHASES[type(problem.scorer)]
         n_items = state.parameters["item_bias"].size
         self._sizes = np.diff(problem.rows.indptr)
         self._deals: dict[int, Int64Array] = {}
@@ -63,20 +75,51 @@ class CpuEngine:
     def visit(self, users: Int64Array, moment: Moment = LAST) -> Visit:
         """One batch: flat layout, user phase, item phase."""
         users = self._balanced(np.ascontiguousarray(users, np.int64))
+        with self._threads(users):
+            batch = self.lay_out(users, moment)
+            phases = self._phases(self, batch, self.state, self.problem.rules)
+            moved = phases.moved_users + phases.moved_items + self._step_scale(batch, phases.lists.G[0])
+        value, active = phases.lists.report.sum(axis=0)
+        return Visit(float(value), int(active), users.size, moved)
+
+    def sums(self, users: Int64Array, moment: Moment = LAST) -> ItemSums:
+        """A part of a batch: its users step, its items do not; what their steps need from these users."""
+        users = self._balanced(np.ascontiguousarray(users, np.int64))
+        parameters = self.state.parameters
+        zeros = {name: np.zeros_like(parameters[name]) for name in parameters if name != self.problem.scorer.user_block}
+        with self._threads(users):
+            batch = self.lay_out(users, moment)
+            rules = {name: Rule(*SUM) if name in zeros else rule for name, rule in self.problem.rules.items()}
+            phases = self._phases(self, batch, State(parameters | zeros, self.state.accumulators | zeros), rules)
+            touched = phases.touched
+            in_lists, in_histories = np.empty(touched.items.size), np.empty(touched.items.size)
+            count_visits(batch, touched, in_lists, in_histories)
+            scale = 0.0 if self.problem.neighbours is None else scale_gradient(batch, phases.lists.G[0], self.links)
+        gradients = {name: sums[touched.items] for name, sums in zeros.items() if name != SCALE}
+        value, active = phases.lists.report.sum(axis=0)
+        visit = Visit(float(value), int(active), users.size, phases.moved_users)
+        return ItemSums(touched.items, gradients, in_lists, in_histories, float(scale), visit)
+
+    def lay_out(self, users: Int64Array, moment: Moment) -> Batch:
+        """The batch of `users`, with the items sampled for them and what the neighbours say of its rows."""
         problem, histories = self.problem, bool(self.problem.scorer.history_blocks)
         plan = Plan(histories, problem.negatives, self.chances, problem.shared, moment.progress)
         keys = np.empty(users.size, np.uint64)
-        visit_keys(np.uint64(problem.seed % 2**64), np.uint64(moment.iteration), users, keys)
-        size = self._sizes[users].sum() + users.size * problem.negatives
-        with threads(1 if size < SMALL_BATCH else self._num_threads):
-            batch = lay_out(users, keys, problem.rows, plan)
-            if problem.negatives:
-                sample_items(batch, problem.rows, self.chances, batch.items, batch.weights)
-            self.links = self._links(batch)
-            first, moved = self._visit(self, batch)
-            moved += self._step_scale(batch, first.G[0])
-        value, active = first.report.sum(axis=0)
-        return Visit(float(value), int(active), users.size, moved)
+        numbers = users + problem.first_user
+        visit_keys(np.uint64(problem.seed % 2**64), np.uint64(moment.iteration), numbers, keys)
+        batch = lay_out(users, keys, problem.rows, plan)
+        if problem.negatives:
+            sample_items(batch, problem.rows, self.chances, batch.items, batch.weights)
+        self.links = self._links(batch)
+        return batch
+
+    def remember(self) -> Callable[[], None]:
+        """Keeps the parameters as they are; what is returned puts them back."""
+        return remember_arrays(self.state.parameters)
+
+    def _threads(self, users: Int64Array) -> AbstractContextManager[None]:
+        size = self._sizes[users].sum() + users.size * self.problem.negatives
+        return threads(1 if size < SMALL_BATCH else self._num_threads)
 
     def _balanced(self, users: Int64Array) -> Int64Array:
         """The users in another order, whose equal parts, one for each thread, have about equally many rows."""
@@ -120,7 +163,7 @@ class CpuEngine:
             return 0.0
         total = scale_gradient(batch, G, self.links) / batch.users.size
         values, accumulators = self.state.parameters[SCALE], self.state.accumulators[SCALE]
-        return float(step_number(_rules(self, SCALE)[0], 1.0, total, values, accumulators, 0))
+        return float(step_number(_rules(self.problem.rules, SCALE)[0], 1.0, total, values, accumulators, 0))
 
 
 def dealt(n: int) -> Int64Array:
@@ -130,33 +173,35 @@ def dealt(n: int) -> Int64Array:
     return np.lexsort((turn, hand)).astype(np.int64)
 
 
-def _rules(engine: CpuEngine, *names: str) -> Float64Array:
+def _rules(rules: Rules, *names: str) -> Float64Array:
     """The rules of some blocks as the kernels take them, one row each."""
-    return np.array([engine.problem.rules[name] for name in names], np.float64)
+    return np.array([rules[name] for name in names], np.float64)
 
 
 def _factor_state(blocks: Parameters) -> FactorState:
     return FactorState(blocks["user_factors"], blocks["item_factors"], blocks["item_bias"])
 
 
-def _visit_factors(engine: CpuEngine, batch: Batch) -> tuple[Lists, float]:
+def _factor_phases(engine: CpuEngine, batch: Batch, target: State, rules: Rules) -> Phases:
     """User step, scores again, item step; or both steps from the same scores."""
-    state, accumulators = _factor_state(engine.state.parameters), _factor_state(engine.state.accumulators)
+    state, accumulators = _factor_state(engine.state.parameters), _factor_state(target.accumulators)
     scores = engine.room_for_scores(batch)
     factor_scores(batch, state, scores)
     first = engine.lists(batch, scores)
     moved_users = np.empty(batch.users.size)
-    before = state._replace(U=state.U.copy()) if engine.problem.simultaneous else state
-    factor_user_step(batch, first.G[0], state, accumulators, _rules(engine, "user_factors")[0], moved_users)
+    U = state.U.copy() if engine.problem.simultaneous else state.U
+    factor_user_step(batch, first.G[0], state, accumulators, _rules(rules, "user_factors")[0], moved_users)
     second = first
     if not engine.problem.simultaneous:
         factor_scores(batch, state, scores)
         second = engine.lists(batch, scores)
     touched = engine.touched(batch)
     moved = np.empty(touched.items.size)
-    rules = _rules(engine, "item_factors", "item_bias")
-    factor_item_step(batch, touched, second.G[1], before, accumulators, rules, moved)
-    return first, float(moved_users.sum() + moved.sum())
+    stepped = _factor_state(target.parameters)._replace(U=U)
+    factor_item_step(
+        batch, touched, second.G[1], stepped, accumulators, _rules(rules, "item_factors", "item_bias"), moved
+    )
+    return Phases(first, touched, float(moved_users.sum()), float(moved.sum()))
 
 
 def _history_state(blocks: Parameters) -> HistoryState:
@@ -164,10 +209,9 @@ def _history_state(blocks: Parameters) -> HistoryState:
     return HistoryState(*(blocks[name] for name in names))
 
 
-def _visit_history(engine: CpuEngine, batch: Batch) -> tuple[Lists, float]:
+def _history_phases(engine: CpuEngine, batch: Batch, target: State, rules: Rules) -> Phases:
     """One pass: sums and scores, lists, pulls, item step."""
-    state, accumulators = _history_state(engine.state.parameters), _history_state(engine.state.accumulators)
-    scorer = engine.problem.scorer
+    state, scorer = _history_state(engine.state.parameters), engine.problem.scorer
     assert isinstance(scorer, History)
     touched = engine.touched(batch)
     own_products(touched, state, *engine.own)
@@ -178,13 +222,14 @@ def _visit_history(engine: CpuEngine, batch: Batch) -> tuple[Lists, float]:
     lists = engine.lists(batch, scores)
     history_pull(batch, lists.G[0], state.Q, sums.c, sums.pull)
     moved = np.empty(touched.items.size)
-    rules = _rules(engine, "item_factors", "history_factors", "item_bias")
-    history_item_step(batch, touched, lists.G, sums, state, accumulators, rules, moved)
-    return lists, float(moved.sum())
+    stepped = _history_state(target.parameters), _history_state(target.accumulators)
+    item_rules = _rules(rules, "item_factors", "history_factors", "item_bias")
+    history_item_step(batch, touched, lists.G, sums, state, *stepped, item_rules, moved)
+    return Phases(lists, touched, 0.0, float(moved.sum()))
 
 
-_VISITS: dict[type, Callable[[CpuEngine, Batch], tuple[Lists, float]]] = {
-    Factors: _visit_factors,
-    History: _visit_history,
+_PHASES: dict[type, Callable[[CpuEngine, Batch, State, Rules], Phases]] = {
+    Factors: _factor_phases,
+    History: _history_phases,
 }
-"""The visit of each scorer: a new scorer adds its own."""
+"""The phases of each scorer: a new scorer adds its own. Item steps go to the state that is given."""

@@ -1,11 +1,12 @@
 """The reference engine: plain NumPy in float64, one user after another. Slow; what every other engine is held against."""
 
+from collections.abc import Callable
 from typing import Any, final
 
 import numpy as np
 
 from topnrank._typing import Float64Array, FloatArray, Int32Array, Int64Array
-from topnrank.engines.base import LAST, Moment, Problem, State, Visit
+from topnrank.engines.base import LAST, Moment, Problem, State, Visit, remember_arrays
 from topnrank.objectives import ListGradient
 from topnrank.objectives.base import Occasion, evaluate_list
 from topnrank.rng import SAMPLING, draws_below, visit_keys
@@ -58,10 +59,15 @@ class ReferenceEngine:
         self.problem = problem
         self.state = State(_in_float64(state.parameters), _in_float64(state.accumulators))
 
+    def remember(self) -> Callable[[], None]:
+        """Keeps the parameters as they are; what is returned puts them back."""
+        return remember_arrays(self.state.parameters)
+
     def visit(self, users: Int64Array, moment: Moment = LAST) -> Visit:
         """Users first, then the items they touch."""
         n_items = self.state.parameters["item_bias"].size
-        keys = visit_keys(self.problem.seed, moment.iteration, np.asarray(users, np.int64))
+        numbers = np.asarray(users, np.int64) + self.problem.first_user
+        keys = visit_keys(self.problem.seed, moment.iteration, numbers)
         batch = [
             (visited(self.problem.rows, int(user), self.problem, n_items, int(key)), int(key))
             for user, key in zip(users, keys, strict=True)

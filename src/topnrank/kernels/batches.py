@@ -1,6 +1,6 @@
 """A batch of users as flat arrays, and the same batch seen from its items."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -8,9 +8,6 @@ from topnrank._typing import Int64Array, UInt64Array
 from topnrank.kernels._jit import Kernel, kernel, parallel_kernel, prange
 from topnrank.kernels.context import Batch, Touched
 from topnrank.kernels.random import SAMPLING, draw_below
-
-if TYPE_CHECKING:
-    from topnrank.scorers.base import Rows
 
 PARTS = 8
 """Parts of the users of a large batch, each inverted by itself."""
@@ -184,7 +181,7 @@ def _lay_out_users(batch, rows, plan):
         _lay_out_user(batch, n, rows, plan)
 
 
-def lay_out(users: Int64Array, keys: UInt64Array, rows: "Rows", plan: Plan) -> Batch:
+def lay_out(users: Int64Array, keys: UInt64Array, rows: Any, plan: Plan) -> Batch:
     """The batch of `users`: for each the rows of the history only, those of the list, and room for sampled items."""
     b = users.size
     offsets, first, own = np.zeros(b + 1, np.int64), np.empty(b, np.int64), np.empty(b, np.int64)
@@ -300,3 +297,16 @@ def invert_in_parts(batch: Batch, counts: Int64Array) -> Touched:
     batch's order, whatever thread does it when. Touched items come in ascending order here.
     """
     return _touched(_invert_in_parts, batch, counts)
+
+
+@kernel
+def count_visits(batch, touched, in_lists, in_histories):
+    """(t,) how often the penalty of each touched item counts: for its part in lists, and for its part in histories."""
+    for t in range(touched.items.size):
+        lo, own, hi = touched.starts[t], touched.own[t], touched.starts[t + 1]
+        in_histories[t], in_lists[t] = own - lo, 0.0
+        for place in range(lo, own):
+            n = touched.owners[place]
+            in_lists[t] += 1.0 if touched.entries[place] >= batch.first[n] else 0.0
+        for place in range(own, hi):
+            in_lists[t] += batch.counts[touched.owners[place]]

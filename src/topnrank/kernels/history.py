@@ -230,11 +230,13 @@ def _take_own_out(qc, yc, out, rows, work):
 
 
 @kernel
-def _step_items(batch, touched, G, sums, state, accumulators, rules, chunk, moved):
+def _step_items(batch, touched, G, sums, state, stepped, rules, chunk, moved):
     """The steps of a chunk of the touched items. The tuples are taken apart once: leaves want plain arrays."""
+    target, accumulators = stepped
     k, channels = state.Q.shape[1], batch.residuals.shape[1]
     work, out = np.empty((2 + channels, k), np.float32), np.empty((2, channels), np.float32)
     Q, Y, X, of_Q, of_Y, of_X = state.Q, state.Y, state.X, accumulators.Q, accumulators.Y, accumulators.X
+    new_Q, new_Y, new_X = target.Q, target.Y, target.X
     starts, owns, entries, owners = touched.starts, touched.own, touched.entries, touched.owners
     rows, users = (batch.first, batch.strengths, batch.residuals), (sums.c, sums.s, sums.pull)
     for turn in range(chunk_size(chunk, touched.items.size)):
@@ -252,16 +254,19 @@ def _step_items(batch, touched, G, sums, state, accumulators, rules, chunk, move
         distance = 0.0
         if own > lo:  # items that were only sampled have no part in a history
             _take_own_out(qc, yc, out, (Q[i], Y[i], X[i]), work)
-            distance += step_row(rules[1], own - lo, work[1], Y[i], of_Y[i])
+            distance += step_row(rules[1], own - lo, work[1], new_Y[i], of_Y[i])
             for b in range(channels):
                 part = slice(b * k, (b + 1) * k)
-                distance += step_row(rules[1], own - lo, work[2 + b], X[i, part], of_X[i, part])
-        distance += step_row(rules[0], lists, work[0], Q[i], of_Q[i])
-        moved[t] = distance + step_number(rules[2], lists, bias, state.b, accumulators.b, i)
+                distance += step_row(rules[1], own - lo, work[2 + b], new_X[i, part], of_X[i, part])
+        distance += step_row(rules[0], lists, work[0], new_Q[i], of_Q[i])
+        moved[t] = distance + step_number(rules[2], lists, bias, target.b, accumulators.b, i)
 
 
 @parallel_kernel
-def history_item_step(batch, touched, G, sums, state, accumulators, rules, moved):
-    """Each touched item steps once along the batch's sums, in the batch's order of users; rules of q, of y and x, of b."""
+def history_item_step(batch, touched, G, sums, state, target, accumulators, rules, moved):
+    """Each touched item steps once along the batch's sums, in the batch's order of users; rules of q, of y and x, of b.
+
+    The steps go to `target`: the state itself, or arrays of zeros that with `optimisers.SUM` get the sums.
+    """
     for chunk in prange(CHUNKS):
-        _step_items(batch, touched, G, sums, state, accumulators, rules, chunk, moved)
+        _step_items(batch, touched, G, sums, state, (target, accumulators), rules, chunk, moved)

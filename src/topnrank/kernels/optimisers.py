@@ -2,12 +2,14 @@
 
 import numpy as np
 
-from topnrank.kernels._jit import kernel, leaf_kernel, summing_kernel
+from topnrank.kernels._jit import kernel, leaf_kernel, parallel_kernel, prange, summing_kernel
 
 CHUNKS = 2**6
 """Parts of the loop over touched items, each with scratch of its own; items step one by one, so bits do not depend on it."""
 BLOCK = 16
 """Neighbours that stay together: a chunk has every `CHUNKS`-th block, so that all chunks have about as much to do."""
+SUM = (False, -1.0, 0.0)
+"""The rule under which a step from 0 leaves the sum of the gradients, exactly: plain descent by -1 without a penalty."""
 
 
 @leaf_kernel
@@ -82,3 +84,18 @@ def step_number(rule, visits, gradient, values, accumulators, i):
         delta /= np.sqrt(accumulators[i])
     values[i] -= delta
     return delta * delta
+
+
+@parallel_kernel
+def step_rows(rule, items, visits, gradients, values, accumulators, moved):
+    """`step_row` of the rows `items` of a block by sums that are known; (n,) visits, (n, k) gradients, left as the steps."""
+    for t in prange(items.size):
+        moved[t] = step_row(rule, visits[t], gradients[t], values[items[t]], accumulators[items[t]])
+
+
+@parallel_kernel
+def add_rows(places, rows, totals):
+    """totals[places[t]] += rows[t]; each place occurs once."""
+    for t in prange(places.size):
+        for d in range(rows.shape[1]):
+            totals[places[t], d] += rows[t, d]
