@@ -45,6 +45,8 @@ class Problem:
     """A fixed item-to-item term of the scores beside the scorer; its scale is learnt."""
     first_user: int = 0
     """The number of the first user of `rows` among all users, by which its random draws are named."""
+    n_items: int = 0
+    """Items of the catalogue; 0 for as many as the state has rows."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import NamedTuple, final
 
 import numpy as np
 
-from topnrank._typing import Float32Array, Float64Array, Int64Array
+from topnrank._typing import Float32Array, Float64Array, Int32Array, Int64Array
 from topnrank.engines.base import LAST, ItemSums, Moment, Problem, State, Visit, remember_arrays
 from topnrank.engines.compiled import compiled_lists
 from topnrank.kernels._jit import threads
@@ -52,12 +52,15 @@ class Phases(NamedTuple):
 class CpuEngine:
     """Visits batches with compiled kernels."""
 
-    def __init__(self, problem: Problem, state: State, num_threads: int = 0) -> None:
+    def __init__(self, problem: Problem, state: State, num_threads: int = 0, *, held: Int32Array | None = None) -> None:
         self.problem, self.state = problem, state
+        self.held = held
+        """The items whose rows the state holds, ascending; None for all."""
         self._num_threads = num_threads
         self._run_lists = compiled_lists(problem.objective)
         self._phases = _PHASES[type(problem.scorer)]
         n_items = state.parameters["item_bias"].size
+        n_all = problem.n_items or n_items
         self._sizes = np.diff(problem.rows.indptr)
         self._deals: dict[int, Int64Array] = {}
         self._counts = np.zeros(n_items, np.int64)
@@ -67,8 +70,8 @@ class CpuEngine:
         channels = getattr(problem.scorer, "channels", 1)
         self.own = (np.zeros(n_items, np.float32), np.zeros((n_items, channels), np.float32))
         """Scratch of `own_products`."""
-        masses = np.ones(n_items, np.int64) if problem.chances is None else problem.chances
-        self.marks = np.zeros((CHUNKS, n_items if problem.neighbours is not None else 0), np.float32)
+        masses = np.ones(n_all, np.int64) if problem.chances is None else problem.chances
+        self.marks = np.zeros((CHUNKS, n_all if problem.neighbours is not None else 0), np.float32)
         """Scratch of `batch_links`, zero between visits."""
         self.chances = np.concatenate([[0], np.cumsum(masses)]).astype(np.int64)
 
@@ -88,7 +91,7 @@ class CpuEngine:
         parameters = self.state.parameters
         zeros = {name: np.zeros_like(parameters[name]) for name in parameters if name != self.problem.scorer.user_block}
         with self._threads(users):
-            batch = self.lay_out(users, moment)
+            batch = self._numbered_as_held(self.lay_out(users, moment))
             rules = {name: Rule(*SUM) if name in zeros else rule for name, rule in self.problem.rules.items()}
             phases = self._phases(self, batch, State(parameters | zeros, self.state.accumulators | zeros), rules)
             touched = phases.touched
@@ -98,7 +101,8 @@ class CpuEngine:
         gradients = {name: sums[touched.items] for name, sums in zeros.items() if name != SCALE}
         value, active = phases.lists.report.sum(axis=0)
         visit = Visit(float(value), int(active), users.size, phases.moved_users)
-        return ItemSums(touched.items, gradients, in_lists, in_histories, float(scale), visit)
+        items = touched.items if self.held is None else self.held[touched.items]
+        return ItemSums(items, gradients, in_lists, in_histories, float(scale), visit)
 
     def lay_out(self, users: Int64Array, moment: Moment) -> Batch:
         """The batch of `users`, with the items sampled for them and what the neighbours say of its rows."""
@@ -112,6 +116,12 @@ class CpuEngine:
             sample_items(batch, problem.rows, self.chances, batch.items, batch.weights)
         self.links = self._links(batch)
         return batch
+
+    def _numbered_as_held(self, batch: Batch) -> Batch:
+        """The batch with the items numbered by their place among those held."""
+        if self.held is None:
+            return batch
+        return batch._replace(items=np.searchsorted(self.held, batch.items).astype(np.int32))
 
     def remember(self) -> Callable[[], None]:
         """Keeps the parameters as they are; what is returned puts them back."""

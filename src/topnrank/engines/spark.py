@@ -1,0 +1,146 @@
+"""The Spark engine: the same visits as the CPU engine's, their users spread over a cluster.
+
+    driver                                 executors, one task for each block of users
+    item parameters, accumulators  ------> broadcast
+                                           the block's part of the batch: user phase, sums for the items (spark_tasks.py)
+    one step of every touched item <------ sums, added up in the order of the blocks
+
+Items too large to broadcast live in blocks of their own, and rows travel where they are needed (spark_items.py).
+The blocks of training lists are persisted and never change. Users' vectors, where the scorer has such, are a persisted RDD
+beside them that each visit replaces; its lineage is cut every few visits. With the same seed the parameters are the CPU
+engine's to float tolerance for any number of blocks, and have the same bits for the same number of blocks, whichever
+executor does what, also where one is lost.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from topnrank._typing import Int64Array
+from topnrank.engines.base import LAST, Moment, Problem, State, Visit
+from topnrank.engines.spark_items import Blocks, BroadcastItems, Items, RoutedItems, Traffic, cut_rdd, lasting
+from topnrank.engines.spark_settings import SparkSettings
+from topnrank.engines.spark_tasks import BlockVisit, Step, UserVectors, cut
+from topnrank.scorers.base import Rows
+
+if TYPE_CHECKING:
+    from pyspark import RDD, Broadcast
+    from pyspark.sql import SparkSession
+
+ROWS_PER_BLOCK = 2_000_000
+"""Rows of a block beyond which more blocks are made: it must fit into a Python worker with room to spare."""
+NO_ROWS = Rows(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.float32), np.empty((0, 1), np.float32))
+
+
+@final
+class SparkEngine:
+    """Visits batches on a Spark cluster."""
+
+    def __init__(self, problem: Problem, state: State, session: "SparkSession") -> None:
+        self._problem, self._context, self.settings = problem, session.sparkContext, SparkSettings.of(session.conf)
+        self._user_block = problem.scorer.user_block
+        blocks = cut(problem.rows, self._n_blocks(problem.rows.items.size))
+        self._starts = np.array([block.first for block in blocks] + [problem.rows.indptr.size - 1])
+        self._items = self._item_side(State(self._of_items(state.parameters), self._of_items(state.accumulators)))
+        fixed = replace(problem, rows=NO_ROWS, n_items=state.parameters["item_bias"].size)
+        self._blocks = Blocks(
+            self._spread(blocks).persist(lasting()), self._scattered(state), self._context.broadcast(fixed)
+        )
+        self._steps: list[Broadcast[Step]] = []
+        self._gathered: State | None = state
+        self.traffic = Traffic(0, 0)
+        """Of the latest visit"""
+
+    def _n_blocks(self, n_rows: int) -> int:
+        return self.settings.blocks or max(int(self._context.defaultParallelism), -(-n_rows // ROWS_PER_BLOCK))
+
+    def _of_items(self, blocks: dict[str, Any]) -> dict[str, Any]:
+        return {name: block for name, block in blocks.items() if name != self._user_block}
+
+    def _item_side(self, state: State) -> Items:
+        if sum(block.nbytes for block in state.parameters.values()) <= self.settings.broadcastLimit:
+            return BroadcastItems(self._problem, state, self.settings)
+        return RoutedItems(self._problem, state, self._context, self._starts.size - 1)
+
+    def _spread(self, elements: list[Any]) -> "RDD[Any]":
+        """One partition for each element."""
+        return self._context.parallelize(elements, len(elements))
+
+    # -- the state ----------------------------------------------------------------------------------------------------
+
+    @property
+    def problem(self) -> Problem:
+        """May be replaced between visits, as long as scorer, objective and rows stay the same."""
+        return self._problem
+
+    @problem.setter
+    def problem(self, problem: Problem) -> None:
+        self._problem = self._items.problem = problem
+
+    @property
+    def state(self) -> State:
+        """All parameters, on the driver."""
+        if self._gathered is None:
+            items = self._items.state()
+            self._gathered = State(dict(items.parameters), dict(items.accumulators))
+            if self._user_block is not None:
+                parts = self._blocks.vectors.map(_vectors_of).collect()
+                self._gathered.parameters[self._user_block] = np.concatenate([part.values for part in parts])
+                self._gathered.accumulators[self._user_block] = np.concatenate([part.accumulators for part in parts])
+        return self._gathered
+
+    def remember(self) -> Callable[[], None]:
+        """Keeps the parameters as they are; what is returned puts them back."""
+        put_items_back, vectors = self._items.remember(), self._blocks.vectors
+
+        def put_back() -> None:
+            put_items_back()
+            self._blocks, self._gathered = self._blocks._replace(vectors=vectors), None
+
+        return put_back
+
+    def _scattered(self, state: State) -> "RDD[BlockVisit]":
+        """Users' vectors from the driver to the blocks: where training starts, and to cut lineage."""
+        name, ends = self._user_block, list(zip(self._starts[:-1], self._starts[1:], strict=True))
+        if name is None:
+            return self._spread([BlockVisit(None, None)] * len(ends))
+        values, accumulators = state.parameters[name], state.accumulators[name]
+        return self._spread([BlockVisit(UserVectors(values[a:b], accumulators[a:b]), None) for a, b in ends])
+
+    # -- a visit ------------------------------------------------------------------------------------------------------
+
+    def visit(self, users: Int64Array, moment: Moment = LAST) -> Visit:
+        """One batch: each block's part of it, then one step of the items."""
+        self._context.setJobDescription(f"topnrank: iteration {moment.iteration + 1}, {users.size:,} users")
+        numbers = None if users.size == self._starts[-1] else np.sort(np.asarray(users, np.int64))
+        step = self._context.broadcast(Step(self._problem.rules, self._items.parameters(), numbers, moment))
+        self._steps.append(step)
+        before = self._blocks.vectors
+        visit, after, self.traffic = self._items.visit(self._blocks, step)
+        self._gathered = None
+        if self._user_block is not None:
+            self._blocks = self._blocks._replace(vectors=after)
+            before.unpersist()
+        else:
+            after.unpersist()
+        if len(self._steps) >= self.settings.checkpointInterval:
+            self._cut_lineage()
+        return visit
+
+    def _cut_lineage(self) -> None:
+        """From here on nothing that was lost needs a visit before, nor what was broadcast for it."""
+        self._items.cut_lineage()
+        if self._user_block is not None and not cut_rdd(self._blocks.vectors):
+            old = self._blocks.vectors
+            self._blocks = self._blocks._replace(vectors=self._scattered(self.state))
+            old.unpersist()
+        for step in self._steps:
+            step.destroy()
+        self._steps.clear()
+
+
+def _vectors_of(left: BlockVisit) -> UserVectors:
+    assert left.vectors is not None
+    return left.vectors

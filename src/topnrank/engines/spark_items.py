@@ -1,0 +1,246 @@
+"""Where the item side of the Spark engine lives: on the driver, broadcast whole, or in blocks whose rows are routed."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, final
+
+import numpy as np
+
+from topnrank._typing import Int32Array, Int64Array
+from topnrank.engines.base import ItemSums, Problem, State, Visit, remember_arrays
+from topnrank.engines.item_side import bytes_of, merge, step_items
+from topnrank.engines.spark_settings import SparkSettings
+from topnrank.engines.spark_tasks import (
+    Answer,
+    BlockVisit,
+    ItemBlock,
+    Report,
+    Step,
+    TrainingBlock,
+    cut_items,
+    needed_items,
+    split_sums,
+    step_item_block,
+    visit_block,
+    visit_routed,
+)
+from topnrank.scorers import Parameters
+
+if TYPE_CHECKING:
+    from pyspark import RDD, Broadcast, SparkContext
+
+
+class Blocks(NamedTuple):
+    """The users' side: lists that never change, and vectors, where the scorer has such."""
+
+    lists: "RDD[TrainingBlock]"
+    vectors: "RDD[BlockVisit]"
+    """Beside each block what its latest visit left"""
+    fixed: "Broadcast[Problem]"
+    """What never changes of the problem; without rows"""
+
+
+class Traffic(NamedTuple):
+    """Bytes of numbers that a visit moved."""
+
+    down: int
+    """To the users: to every executor where items are broadcast, in all where rows are routed"""
+    up: int
+    """Sums from the users, in all"""
+
+
+class Items(Protocol):
+    """The item side."""
+
+    problem: Problem
+
+    def parameters(self) -> Parameters:
+        """What is broadcast with each visit."""
+        ...
+
+    def visit(self, blocks: Blocks, step: "Broadcast[Step]") -> tuple[Visit, "RDD[BlockVisit]", Traffic]:
+        """One visit: what it reports, what it leaves of the users' blocks, and the bytes that it moved."""
+        ...
+
+    def state(self) -> State:
+        """All parameters and accumulators, on the driver."""
+        ...
+
+    def remember(self) -> Callable[[], None]:
+        """Keeps the parameters as they are; what is returned puts them back."""
+        ...
+
+    def cut_lineage(self) -> None:
+        """After this nothing depends on visits before."""
+        ...
+
+
+def lasting() -> Any:
+    """How what is used again is kept."""
+    from pyspark import StorageLevel
+
+    return StorageLevel.MEMORY_AND_DISK
+
+
+@final
+class BroadcastItems:
+    """Parameters on the driver: broadcast whole, stepped there by the sums of all blocks."""
+
+    def __init__(self, problem: Problem, state: State, settings: SparkSettings) -> None:
+        self.problem, self._state, self._settings = problem, state, settings
+        self._starts: Int64Array = np.array([0, state.parameters["item_bias"].size])
+
+    def parameters(self) -> Parameters:
+        """All of them."""
+        return self._state.parameters
+
+    def visit(self, blocks: Blocks, step: "Broadcast[Step]") -> tuple[Visit, "RDD[BlockVisit]", Traffic]:
+        """Each block visits, the sums are added up in the order of the blocks, the items step."""
+        fixed = blocks.fixed
+        task = lambda pair: visit_block(fixed.value, step.value, pair[0], pair[1].vectors)  # noqa: E731
+        after = blocks.lists.zip(blocks.vectors).map(task).persist(lasting())
+        parts: list[ItemSums] = after.flatMap(lambda left: [] if left.sums is None else [left.sums]).collect()
+        sums = merge(parts)
+        moved = sums.visit.moved + step_items(self.problem, self._state, sums)
+        return sums.visit._replace(moved=moved), after, Traffic(step.value.nbytes, sum(map(bytes_of, parts)))
+
+    def state(self) -> State:
+        """As it lies here."""
+        return self._state
+
+    def remember(self) -> Callable[[], None]:
+        """Copies."""
+        return remember_arrays(self._state.parameters)
+
+    def cut_lineage(self) -> None:
+        """There is none."""
+
+
+@final
+class RoutedItems:
+    """Parameters in blocks on the executors; a visit asks for the rows it needs and sends their sums back.
+
+    Four stages: what each block of users needs; the rows, by block of items; the visits; the items' steps.
+    """
+
+    def __init__(self, problem: Problem, state: State, context: "SparkContext", n_blocks: int) -> None:
+        self.problem, self._context, self._n_user_blocks = problem, context, n_blocks
+        n_items = state.parameters["item_bias"].size
+        self.starts: Int64Array = np.unique(np.linspace(0, n_items, min(n_blocks, n_items) + 1).astype(np.int64))
+        self._put(state)
+
+    def _put(self, state: State) -> None:
+        blocks = cut_items(state, self.starts)
+        self._blocks: RDD[tuple[ItemBlock, Report | None]] = self._context.parallelize(
+            [(block, None) for block in blocks], len(blocks)
+        )
+
+    def parameters(self) -> Parameters:
+        """None: rows travel where they are needed."""
+        return {}
+
+    def visit(self, blocks: Blocks, step: "Broadcast[Step]") -> tuple[Visit, "RDD[BlockVisit]", Traffic]:
+        """Requests, answers, visits, steps."""
+        n_users, n_items, starts, fixed = self._n_user_blocks, self.starts.size - 1, self.starts, blocks.fixed
+        requests = blocks.lists.mapPartitionsWithIndex(
+            lambda b, own: (
+                request for block in own for request in _requests(fixed.value, step.value, block, starts, b)
+            )
+        )
+        asked = requests.groupByKey(n_items, _itself).mapValues(list)
+        answers = self._blocks.zip(asked).flatMap(lambda pair: _answers(pair[0][0], pair[1][1]))
+        answered = answers.groupByKey(n_users, _itself).mapValues(list)
+        visits = blocks.lists.zip(blocks.vectors).zip(answered)
+        task = lambda given: visit_routed(  # noqa: E731
+            fixed.value, step.value, given[0][0], given[0][1].vectors, given[1][1]
+        )
+        after = visits.map(task).persist(lasting())
+        pieces = after.mapPartitionsWithIndex(
+            lambda b, own: (piece for left in own for piece in _pieces(left, starts, b))
+        )
+        sums = pieces.groupByKey(n_items, _itself).mapValues(_in_order)
+        stepped = self._blocks.zip(sums).map(
+            lambda pair: step_item_block(fixed.value, step.value, pair[0][0], pair[1][1])
+        )
+        return self._finish(stepped.persist(lasting()), after)
+
+    def _finish(self, stepped: Any, after: "RDD[BlockVisit]") -> tuple[Visit, "RDD[BlockVisit]", Traffic]:
+        reports: list[Report] = stepped.map(lambda pair: pair[1]).collect()
+        before, self._blocks = self._blocks, stepped
+        before.unpersist()
+        visit = Visit(*(sum(numbers) for numbers in zip(*(report.visit for report in reports), strict=True)))
+        moved = sum(report.bytes for report in reports)
+        return visit, after, Traffic(moved, moved)
+
+    def state(self) -> State:
+        """Fetched from the executors."""
+        parts: list[State] = self._blocks.map(lambda pair: pair[0].state).collect()
+        return State(_joined([part.parameters for part in parts]), _joined([part.accumulators for part in parts]))
+
+    def remember(self) -> Callable[[], None]:
+        """The blocks never change: which ones they were."""
+        blocks = self._blocks
+
+        def put_back() -> None:
+            self._blocks = blocks
+
+        return put_back
+
+    def cut_lineage(self) -> None:
+        """By way of the driver, or of the checkpoint directory where there is one."""
+        cut = cut_rdd(self._blocks)
+        if cut:
+            return
+        old = self._blocks
+        self._put(self.state())
+        old.unpersist()
+
+
+def cut_rdd(rdd: "RDD[Any]") -> bool:
+    """Writes the RDD to the checkpoint directory, if there is one."""
+    if rdd.context.getCheckpointDir() is None:
+        return False
+    rdd.checkpoint()
+    rdd.foreachPartition(_nothing)
+    return True
+
+
+def _nothing(elements: Iterable[Any]) -> None:
+    for _ in elements:  # a worker that leaves its input unread is not used again
+        pass
+
+
+def _itself(number: int) -> int:
+    return number
+
+
+def _joined(parts: list[Parameters]) -> Parameters:
+    names = dict.fromkeys(name for part in parts for name in part)
+    return {name: np.concatenate([part[name] for part in parts if name in part]) for name in names}
+
+
+def _requests(
+    problem: Problem, step: Step, block: TrainingBlock, starts: Int64Array, sender: int
+) -> Iterator[tuple[int, tuple[int, Int32Array]]]:
+    """To every item block, also where nothing is needed: none may miss its turn."""
+    items = needed_items(problem, step, block)
+    ends = np.searchsorted(items, starts)
+    for receiver in range(starts.size - 1):
+        yield receiver, (sender, items[ends[receiver] : ends[receiver + 1]])
+
+
+def _answers(block: ItemBlock, requests: list[tuple[int, Int32Array]]) -> Iterator[tuple[int, Answer]]:
+    n_here = block.state.parameters["item_bias"].size
+    for sender, items in requests:
+        here = items - block.first
+        rows = {name: part[here] if len(part) == n_here else part for name, part in block.state.parameters.items()}
+        yield sender, Answer(items, rows)
+
+
+def _pieces(left: BlockVisit, starts: Int64Array, sender: int) -> Iterator[tuple[int, tuple[int, ItemSums | None]]]:
+    pieces: list[ItemSums | None] = [*split_sums(left.sums, starts)] or [None] * (starts.size - 1)
+    for receiver, piece in enumerate(pieces):
+        yield receiver, (sender, piece)
+
+
+def _in_order(pieces: Any) -> list[ItemSums]:
+    return [piece for _, piece in sorted(pieces, key=lambda pair: pair[0]) if piece is not None]

@@ -1,0 +1,41 @@
+"""Settings of the Spark engine, which live where Spark's own do: in the session's configuration."""
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from topnrank.errors import ParameterError
+
+PREFIX = "spark.topnrank."
+
+
+@dataclass(frozen=True)
+class SparkSettings:
+    """Given as `spark.topnrank.<name>` in the session's configuration, for example by `spark-submit --conf`."""
+
+    blocks: int = 0
+    """Blocks of users, which are tasks of an iteration; 0 for as many as Spark runs at once, or more: 2 million rows each"""
+    checkpointInterval: int = 10  # noqa: N815 Spark's own spelling
+    """Iterations after which users' vectors are written down, so that a lost executor costs at most so many again"""
+    broadcastLimit: int = 512 * 2**20  # noqa: N815
+    """Bytes of item parameters above which they are not broadcast whole, but rows travel where they are needed"""
+    reduceLimit: int = 64 * 2**20  # noqa: N815
+    """Bytes of item sums of all blocks above which they are added up by the executors, not by the driver"""
+    localPasses: int = 1  # noqa: N815
+    """Passes of each block over its users before blocks exchange what they learnt; above 1 it is another algorithm"""
+
+    @classmethod
+    def of(cls, conf: Any) -> "SparkSettings":
+        """The settings in a session's configuration `conf`."""
+        given = {field.name: conf.get(PREFIX + field.name, None) for field in fields(cls)}
+        return cls(**{name: _whole(name, text) for name, text in given.items() if text is not None})
+
+
+def _whole(name: str, text: str) -> int:
+    least = 0 if name == "blocks" else 1
+    try:
+        value = int(text)
+    except ValueError:
+        value = least - 1
+    if value < least:
+        raise ParameterError(f"{PREFIX}{name} must be a whole number of at least {least}, got {text!r}")
+    return value
