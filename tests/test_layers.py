@@ -8,35 +8,40 @@ import pytest
 import topnrank
 
 ROOT = Path(topnrank.__file__).parent
-FOUNDATION = {"errors", "rng", "_typing", "storage"}
+FOUNDATION = {"errors", "rng", "_typing", "places", "storage"}
 MAY_IMPORT = {
     "errors": set(),
     "rng": set(),
     "_typing": set(),
-    "storage": {"errors", "_typing"},
+    "places": {"places", "errors"},
+    "storage": {"places", "errors", "_typing"},
     "kernels": {"kernels", "_typing"},
     "data": {"data"} | FOUNDATION,
     "objectives": {"objectives", "data"} | FOUNDATION,
     "scorers": {"scorers", "data"} | FOUNDATION,
-    "engines": {"engines", "kernels", "scorers", "objectives", "data"} | FOUNDATION,
+    "cluster": {"cluster"} | FOUNDATION,
+    "engines": {"engines", "kernels", "scorers", "objectives", "data", "cluster"} | FOUNDATION,
     "training": {"training", "engines", "kernels", "scorers", "objectives", "data"} | FOUNDATION,
     "evaluation": {"evaluation", "kernels", "data"} | FOUNDATION,
 }
 MAY_IMPORT["models"] = {"models", "__init__"}.union(*MAY_IMPORT.values())
 MAY_IMPORT["comparison"] = {"comparison", *MAY_IMPORT["models"]}
 MAY_IMPORT["paper"] = {"paper", *MAY_IMPORT["comparison"]}
-MAY_IMPORT["cli"] = {"cli", *MAY_IMPORT["paper"]}
+MAY_IMPORT["spark"] = {"spark", *MAY_IMPORT["models"]}
+MAY_IMPORT["cli"] = {"cli", "spark", *MAY_IMPORT["paper"]}
 MAY_IMPORT["testing"] = {"testing", *MAY_IMPORT["models"]}
 MAY_IMPORT["__main__"] = {"cli"}
-EXCEPTIONS = {("data/synthetic.py", "kernels"), ("data/many_rows.py", "kernels")}
+EXCEPTIONS = {("data/synthetic.py", "kernels"), ("data/many_rows.py", "kernels"), ("cluster/package.py", "models")}
 FOREIGN = {
     "objectives": {"numba", "pyarrow", "rich", "typer"},
     "scorers": {"numba", "pyarrow", "rich", "typer"},
     "kernels": {"pyarrow", "rich", "typer"},
     "models": {"torch", "pyspark", "typer"},
     "data": {"pandas", "polars", "scipy", "typer"},
+    "spark": {"typer"},
 }
 NEVER = {"pandas", "polars", "scipy", "sklearn", "torch", "matplotlib", "optuna", "sqlalchemy", "implicit", "lightfm"}
+NEVER |= {"hdfs_native", "fsspec"}
 """What the library never imports; only functions that hand a frame to the caller may, inside."""
 FILES = [file.relative_to(ROOT).as_posix() for file in sorted(ROOT.rglob("*.py")) if file != ROOT / "__init__.py"]
 
@@ -71,6 +76,8 @@ def test_a_file_imports_only_from_below(file):
 def test_no_file_needs_what_is_not_a_dependency(file):
     for module, at_top in imports(file):
         assert not (at_top and module.split(".")[0] in NEVER), f"{file} imports {module}"
+        in_spark = file.startswith(("spark/", "cluster/", "engines/spark"))
+        assert not (at_top and module.split(".")[0] == "pyspark" and not in_spark), f"{file} imports {module}"
         assert module.split(".")[0] != "pytest" or file.startswith("testing/"), f"{file} imports pytest"
 
 

@@ -47,6 +47,7 @@ _HOMES = {
         "NotFittedError",
         "OutputError",
         "ParameterError",
+        "PlaceError",
         "TopNRankError",
         "UnknownIdError",
     ),
@@ -114,6 +115,7 @@ __all__ = [  # spelt out, because type checkers do not read a computed one
     "NotFittedError",
     "OutputError",
     "ParameterError",
+    "PlaceError",
     "Popularity",
     "Ramp",
     "Random",
@@ -176,6 +178,7 @@ if TYPE_CHECKING:
         NotFittedError,
         OutputError,
         ParameterError,
+        PlaceError,
         TopNRankError,
         UnknownIdError,
     )

@@ -9,7 +9,8 @@ breaks, the value found, and what to do.
     │   ├── ParameterError                a hyper-parameter or an argument
     │   ├── UnknownIdError                a user or item the model does not know
     │   ├── ModelFileError                a model or checkpoint file
-    │   └── OutputError                   a place that cannot be written
+    │   ├── OutputError                   a place that cannot be written
+    │   └── PlaceError                    a file system elsewhere that cannot be reached or refuses
     ├── NotFittedError                    a model used before `fit`
     └── DivergenceError                   training left the finite numbers; exit code 1
 """
@@ -41,6 +42,10 @@ class ModelFileError(InputError):
 
 class OutputError(InputError):
     """A place that cannot be written: no permission, no such folder, no space."""
+
+
+class PlaceError(InputError):
+    """A file system elsewhere (hdfs://, s3://) cannot be reached, or refuses."""
 
 
 class NotFittedError(TopNRankError):

@@ -18,6 +18,7 @@ from safetensors.numpy import save_file
 
 from topnrank._typing import FloatArray, IdArray
 from topnrank.errors import ModelFileError, OutputError
+from topnrank.places import Location, RemotePath, place
 
 FORMAT = 1
 """Version of the file layout; files of a newer one are refused."""
@@ -33,9 +34,15 @@ _DTYPES = {
 """The types of a safetensors file that are NumPy's as well."""
 
 
-def write_atomically(path: str | os.PathLike[str], write: Callable[[Path], None]) -> None:
-    """Lets `write` fill a temporary file beside `path`, then puts it in place at once; a failure leaves `path` as it was."""
-    target = Path(path).expanduser()
+def write_atomically(path: Location, write: Callable[[Path], None]) -> None:
+    """Lets `write` fill a temporary file beside `path`, then puts it in place at once; a failure leaves `path` as it was.
+
+    A file for elsewhere is filled on this machine, in the folder for temporary files.
+    """
+    target = place(path)
+    if isinstance(target, RemotePath):
+        _write_elsewhere(target, write)
+        return
     if target.is_dir():
         raise OutputError(f"{path}: is a folder; give the name of a file")
     temporary: Path | None = None
@@ -54,6 +61,23 @@ def write_atomically(path: str | os.PathLike[str], write: Callable[[Path], None]
             temporary.unlink(missing_ok=True)
 
 
+def _write_elsewhere(target: RemotePath, write: Callable[[Path], None]) -> None:
+    target.require_folder()  # before the work
+    try:
+        with tempfile.TemporaryDirectory(prefix="topnrank-") as folder:
+            temporary = Path(folder, target.name)
+            write(temporary)
+            target.put(temporary)
+    except (OSError, SafetensorError) as error:
+        if "No space left" in str(error) or "os error 28" in str(error):
+            where = tempfile.gettempdir()
+            raise OutputError(
+                f"{target}: cannot be prepared in {where}, where the disk is full; free some space or set TMPDIR "
+                "(nothing was overwritten)"
+            ) from error
+        raise OutputError(_why_unwritable(target, error)) from error
+
+
 def _flush(path: Path) -> None:
     with path.open("rb+") as file:
         os.fsync(file.fileno())
@@ -65,7 +89,7 @@ def _umask() -> int:
     return mask
 
 
-def _why_unwritable(path: str | os.PathLike[str], error: Exception) -> str:
+def _why_unwritable(path: Location, error: Exception) -> str:
     code, text = getattr(error, "errno", None), str(error)
     if code == errno.ENOSPC or "No space left" in text or "os error 28" in text:
         return f"{path}: the disk is full; free some space or choose another place (nothing was overwritten)"
@@ -76,38 +100,48 @@ def _why_unwritable(path: str | os.PathLike[str], error: Exception) -> str:
     return f"{path}: cannot be written ({error})"
 
 
-def write_file(path: str | os.PathLike[str], kind: str, arrays: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
+def write_file(path: Location, kind: str, arrays: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
     """Writes `arrays` and `facts` as one file of that kind."""
     header = {"topnrank": json.dumps({"kind": kind, "format": FORMAT, **facts})}
     tensors = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     write_atomically(path, lambda temporary: save_file(tensors, temporary, metadata=header))
 
 
-def read_file(path: str | os.PathLike[str], kind: str, *, mapped: bool = False) -> tuple[dict[str, Any], Arrays]:
+def read_file(path: Location, kind: str, *, mapped: bool = False) -> tuple[dict[str, Any], Arrays]:
     """Facts and arrays of a file of that kind.
 
     `mapped` arrays lie in the file, of which the system reads the pages that are used and shares them between processes;
     what is written to them stays in this process. A file may be replaced meanwhile, but not be overwritten in place.
+    A file that is elsewhere is fetched and read into memory.
     """
-    file = Path(path).expanduser()
+    file = place(path)
     if file.is_dir():
         raise ModelFileError(f"{path}: is a folder; give the name of a {kind} file")
     if not file.exists():
         raise ModelFileError(f"{path}: there is no such {kind} file")
-    if not os.access(file, os.R_OK):
+    if isinstance(file, RemotePath):
+        with file.fetched() as copy:
+            facts, arrays = _content(copy, kind, str(path), mapped=False)
+    elif not os.access(file, os.R_OK):
         raise ModelFileError(f"{path}: may not be read; ask for permission or change it with chmod")
+    else:
+        facts, arrays = _content(file, kind, str(path), mapped=mapped)
+    _check_kind(path, kind, facts)
+    return facts, arrays
+
+
+def _content(file: Path, kind: str, name: str, *, mapped: bool) -> tuple[Any, Arrays]:
+    """Facts, not checked yet, and arrays of a file that messages call `name`."""
     try:
         with safe_open(file, framework="numpy") as content:
             facts = json.loads((content.metadata() or {}).get("topnrank", "null"))
             names = list(content.keys())
-            arrays = _mapped(file, names) if mapped else {name: content.get_tensor(name) for name in names}
+            return facts, _mapped(file, names) if mapped else {key: content.get_tensor(key) for key in names}
     except (SafetensorError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelFileError(
-            f"{path}: is not a topnrank {kind} file, or is damaged or cut off ({error}); "
+            f"{name}: is not a topnrank {kind} file, or is damaged or cut off ({error}); "
             "give the right file or make it again"
         ) from error
-    _check_kind(path, kind, facts)
-    return facts, arrays
 
 
 def _mapped(file: Path, names: list[str]) -> Arrays:
@@ -125,7 +159,7 @@ def _array_at(numbers: np.ndarray[Any, Any], entry: Mapping[str, Any]) -> np.nda
     return array if array.flags.aligned else array.copy()
 
 
-def _check_kind(path: str | os.PathLike[str], kind: str, facts: Any) -> None:
+def _check_kind(path: Location, kind: str, facts: Any) -> None:
     """Refuses the facts of a file that is foreign, of another kind, or newer."""
     if not isinstance(facts, dict):
         raise ModelFileError(f"{path}: is a safetensors file, but not one of topnrank; give a {kind} made by topnrank")

@@ -1,5 +1,7 @@
 """Ids of a text file are integers exactly when all are written as they print, whichever way the file is read."""
 
+from contextlib import ExitStack
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -56,7 +58,7 @@ def _source(folder):
     from topnrank.data.readers_files import find_files
     from topnrank.data.readers_request import Request
 
-    source = readers_text.open_text(find_files(folder / "r.csv", None)[0], Request({}))
+    source = readers_text.open_text(find_files(folder / "r.csv", None, ExitStack())[0], Request({}))
     return source, {"user": "user", "item": "item"}, {"user": pa.int64(), "item": pa.int64()}
 
 

@@ -1,6 +1,7 @@
 """A training run that kills its own process at a chosen event: `python killed_run.py CASE FOLDER EVENT`.
 
-Events are what a run does to the world: a visit of a batch, a flush of a file, a file put in place. Counting them makes
+Events are what a run does to the world: a visit of a batch, a flush of a file, a file put in place, what it asks of HDFS
+and S3. Counting them makes
 "killed at any moment" a test that can be repeated.
 """
 
@@ -14,6 +15,9 @@ from unittest.mock import patch
 from topnrank import MODELS, synthetic
 from topnrank.engines.cpu import CpuEngine
 from topnrank.models import FactorModel
+from topnrank.places import RemotePath
+from topnrank.places.hdfs import NameNode
+from topnrank.places.s3 import Bucket
 from topnrank.training.checkpoint import Checkpoint
 
 CASES = {
@@ -65,6 +69,9 @@ def with_events(happened: Callable[[], None], run: Callable[[], FactorModel]) ->
         patch.object(CpuEngine, "visit", watched(CpuEngine.visit)),
         patch.object(os, "fsync", watched(os.fsync)),
         patch.object(os, "replace", watched(os.replace)),
+        patch.object(RemotePath, "put", watched(RemotePath.put)),
+        patch.object(NameNode, "_call", watched(NameNode._call)),
+        patch.object(Bucket, "_upload", watched(Bucket._upload)),
     ):
         return run()
 

@@ -32,7 +32,12 @@ def table_format(path: str) -> str:
 
 def require_writable(path: str) -> None:
     """Fails now rather than after the work when no file can be made at `path`."""
-    target = Path(path).expanduser()
+    from topnrank.places import RemotePath, place
+
+    target = place(path)
+    if isinstance(target, RemotePath):
+        target.require_writable()
+        return
     if target.is_dir():
         raise OutputError(f"{path}: is a folder; give the name of a file")
     try:
@@ -129,7 +134,7 @@ def _parquet_rows(path: str) -> tuple[list[str], list[list[Any]]]:
     import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(Path(path).expanduser())
+        table = pq.read_table(pa.BufferReader(_bytes(path)))
     except (OSError, pa.ArrowException) as error:
         reason = str(error).partition("\n")[0]
         raise DataError(f"{path}: cannot be read as Parquet ({reason}); write it again") from None
@@ -138,8 +143,15 @@ def _parquet_rows(path: str) -> tuple[list[str], list[list[Any]]]:
 
 def _text(path: str) -> str:
     try:
-        return Path(path).expanduser().read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror}); check the path") from None
+        return _bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: is not UTF-8 text ({error.reason} at byte {error.start}); save it as UTF-8") from None
+
+
+def _bytes(path: str) -> bytes:
+    from topnrank.places import place
+
+    try:
+        return place(path).read_bytes()
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror or error}); check the path") from None

@@ -1,7 +1,6 @@
 """`topnrank info` and `topnrank models`."""
 
 import json
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -67,11 +66,12 @@ def models(
 def _is_model(path: str) -> bool:
     """Whether the file is a model, by its name or, whatever its name, by its first bytes."""
     from topnrank.data.readers_files import is_safetensors
+    from topnrank.places import RemotePath, place
 
-    file = Path(path).expanduser()
+    file = place(path)
     if file.suffix == ".safetensors" or not file.is_file():
         return file.suffix == ".safetensors"
-    with file.open("rb") as stream:
+    with file.open() if isinstance(file, RemotePath) else file.open("rb") as stream:
         return is_safetensors(stream.read(9))
 
 

@@ -87,9 +87,13 @@ def _check_target(audience: Audience, wishes: Wishes) -> None:
 
 def _stream(model: "Model", users: Any, titles: dict[str, str] | None, path: str, arguments: dict[str, Any]) -> int:
     """Writes block by block; formats other than Parquet, and titles, are made from a Parquet file beside the target."""
+    from topnrank.places import place
+
     if table_format(path) == ".parquet" and titles is None:
         return model.recommend_to(path, users, **arguments)
-    with tempfile.TemporaryDirectory(prefix=".topnrank-", dir=Path(path).expanduser().parent) as folder:
+    target = place(path)
+    beside = target.parent if isinstance(target, Path) else None
+    with tempfile.TemporaryDirectory(prefix=".topnrank-", dir=beside) as folder:
         raw = Path(folder) / "all.parquet"
         rows = model.recommend_to(raw, users, **arguments)
         batches = _batches(raw, titles)

@@ -44,8 +44,9 @@ class Experiment:
     def read(self, reading: Reading, output: Output) -> "Interactions":
         """The file, or the data set of that name."""
         import topnrank as tnr
+        from topnrank.places import place
 
-        if Path(self.data).expanduser().exists():
+        if place(self.data).exists():
             return reading.read(self.data, output)
         return tnr.load_dataset(self.data)
 

@@ -4,7 +4,6 @@ import inspect
 import time
 from dataclasses import dataclass, fields
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -69,9 +68,17 @@ class Choice:
     threads: Annotated[
         int | None, typer.Option(help="Threads; the result does not depend on it.", show_default="all cores")
     ] = None
-    engine: Annotated[str | None, typer.Option(help="cpu, or reference (plain NumPy, slow).", show_default="cpu")] = (
+    engine: Annotated[str | None, typer.Option(help="cpu, spark, or reference (plain NumPy).", show_default="cpu")] = (
         None
     )
+    master: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="With --engine spark: the cluster, such as spark://host:7077, yarn or local[*].",
+            show_default="what spark-submit or spark-defaults.conf say, else local[*]",
+        ),
+    ] = None
 
     def build(self, *, seed_has_other_use: bool) -> "Model":
         """The model that was asked for, not fitted yet."""
@@ -88,6 +95,8 @@ class Choice:
         else:
             raise ParameterError(f"--paper goes with --model top-n-rank, got --model {name}; leave one out")
         settings = self._settings()
+        if self.master is not None and settings.get("engine") != "spark":
+            raise ParameterError("--master goes with --engine spark; give both or leave it out")
         if seed_has_other_use and "seed" not in model.get_params():
             settings.pop("seed", None)
         return model.set_params(**settings)
@@ -166,7 +175,9 @@ class Task:
             if self.holdout_file is not None:
                 raise ParameterError("--holdout-file needs --holdout SHARE, such as --holdout 0.5; add it")
             return None
-        path = self.holdout_file or str(Path(self.output).with_suffix(".test.parquet"))
+        from topnrank.places import place
+
+        path = self.holdout_file or str(place(self.output).with_suffix(".test.parquet"))
         table_format(path)
         return path
 
@@ -226,6 +237,7 @@ def train(task: Task, choice: Choice, stopping: Stopping, reading: Reading, prin
       topnrank train ratings.csv -o movies.safetensors --set factors=100 --validation 0.1 --checkpoint run1
       topnrank train events.csv -o shop.safetensors --type action --feedback events:buy=1,cart=.5,view=.1
       topnrank train ml-1m/ratings.dat -o paper.safetensors --paper relu --min-user-items 10
+      topnrank train hdfs://host:9000/ratings -o hdfs://host:9000/m.safetensors --engine spark --master spark://host:7077
     """
     output = printing.output()
     model = choice.build(seed_has_other_use=task.holdout is not None)
@@ -234,6 +246,8 @@ def train(task: Task, choice: Choice, stopping: Stopping, reading: Reading, prin
     for path in (task.output, test_path):
         if path is not None:
             require_writable(path)
+    if getattr(model, "engine", None) == "spark":
+        _start_spark(choice.master, output)
     cold = _must_compile()  # asked before anything is read, which takes kernels of its own
     data = task.filtered(reading.read(task.data, output), output)
     rows, test = task.split(data, choice.seed)
@@ -244,6 +258,15 @@ def train(task: Task, choice: Choice, stopping: Stopping, reading: Reading, prin
         write_table(test_path, test.to_arrow())
     model.save(task.output)
     _report(task, model, (rows, test), seconds, output)
+
+
+def _start_spark(master: str | None, output: Output) -> None:
+    """A session before anything is read: a cluster that cannot be reached should be known at once."""
+    from topnrank.cluster.session import get_session
+
+    context = get_session(master, "topnrank train").sparkContext
+    page = f"; its stages can be watched at {context.uiWebUrl}" if context.uiWebUrl else ""
+    output.note(f"Spark {context.version} at {context.master}{page}")
 
 
 def _must_compile() -> bool:

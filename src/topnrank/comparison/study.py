@@ -6,13 +6,13 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from topnrank.engines import Engine
 from topnrank.errors import DivergenceError, ModelFileError, OutputError, ParameterError
 from topnrank.models.persistence import decode, encode
 from topnrank.models.search import Choice, Range, Space
+from topnrank.places import local_place
 from topnrank.rng import stream
 from topnrank.training.loop import Round
 
@@ -170,7 +170,7 @@ def _storage(path: str | os.PathLike[str]) -> "BaseStorage":
     from optuna.storages import RDBStorage
     from sqlalchemy.exc import SQLAlchemyError
 
-    file = Path(path).expanduser().absolute()
+    file = local_place(path, "a study file").absolute()
     if file.is_dir():
         raise OutputError(f"{path}: is a folder; give the name of a study file, such as study.db")
     if not file.parent.is_dir():

@@ -3,6 +3,7 @@
 import os
 from bisect import bisect_right
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from itertools import accumulate
 from typing import Protocol
@@ -36,13 +37,14 @@ def read(
     header: bool | None = None,
     duplicates: str = "error",
 ) -> Interactions:
-    """Interactions from a file, a folder of part files or a glob such as "logs/*.csv.gz".
+    """Interactions from a file, a folder of part files or a glob such as "logs/*.csv.gz", here, on HDFS or on S3.
 
     Parameters
     ----------
     path
         CSV, TSV or other text in columns, MovieLens "::" files, JSON lines (each also as .gz or .zst), or Parquet.
-        Part files must have the same columns; folders named as in "type=buy" add a column.
+        Part files must have the same columns; folders named as in "type=buy" add a column. Addresses such as
+        "hdfs://namenode:8020/logs" (extra `remote`) and "s3://bucket/logs" are read as local paths are.
     user, item, rating, type, weight, timestamp
         Names of columns, or positions from 0. Columns that are not given are found by their usual names.
         A text file without a header is taken as user, item, rating, timestamp if it looks like that; once a position
@@ -72,12 +74,13 @@ def read(
         "timestamp": timestamp,
     }
     request = Request(roles, separator=separator, header=header)
-    table, columns, locate = _load(find_files(path, format), request)
-    if table.num_rows == 0:
-        raise DataError(f"{path}: has columns but no rows; at least one interaction is needed")
-    given = [table]
-    del table  # see `from_table`
-    return Interactions.from_table(given.pop(), columns, source=str(path), duplicates=duplicates, locate=locate)
+    with ExitStack() as copies:
+        table, columns, locate = _load(find_files(path, format, copies), request)
+        if table.num_rows == 0:
+            raise DataError(f"{path}: has columns but no rows; at least one interaction is needed")
+        given = [table]
+        del table  # see `from_table`
+        return Interactions.from_table(given.pop(), columns, source=str(path), duplicates=duplicates, locate=locate)
 
 
 class Source(Protocol):

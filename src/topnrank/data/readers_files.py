@@ -1,18 +1,19 @@
 """Finding data files, telling what they are, and opening them as streams of plain bytes."""
 
-import glob
 import io
 import os
+import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from difflib import get_close_matches
-from pathlib import Path
+from pathlib import Path, PurePath
 from urllib.parse import unquote
 
 import pyarrow as pa
 
+from topnrank.data.readers_finding import matches
 from topnrank.errors import DataError, ParameterError
+from topnrank.places import AnyPath, RemotePath, place
 
 FORMATS = ("csv", "tsv", "dat", "jsonl", "parquet")
 """What a file can be: the first three are text in columns and differ in the separator that is tried first."""
@@ -50,13 +51,15 @@ _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 class DataFile:
     """One file, known to exist."""
 
-    path: Path
+    path: AnyPath
     format: str
     compression: str | None
     head: bytes = field(repr=False)
     """The first bytes, unpacked; all of a small file."""
     partitions: Mapping[str, str | None]
     """Columns spelled in the names of folders, as in "type=buy/part-0.csv"."""
+    copy: Path | None = None
+    """Text that is elsewhere is read several times, and therefore fetched once."""
 
     @property
     def name(self) -> str:
@@ -75,7 +78,7 @@ class DataFile:
 
     def open(self) -> pa.NativeFile:
         """A stream of the unpacked bytes; to be used inside `io_errors`."""
-        return pa.input_stream(str(self.path), compression=self.compression)
+        return pa.input_stream(str(self.copy or self.path), compression=self.compression)
 
     def open_lines(self) -> io.BufferedReader:
         """As `open`, for reading line by line, which Arrow's streams cannot."""
@@ -97,104 +100,74 @@ def io_errors(name: str, compression: str | None = None) -> Iterator[None]:
         ) from None
 
 
-def find_files(path: str | os.PathLike[str], format: str | None) -> list[DataFile]:
+def find_files(path: str | os.PathLike[str], format: str | None, copies: ExitStack) -> list[DataFile]:
     """The data files that `path` means, in sorted order: a file, all visible files below a folder, or a glob's matches.
 
-    Files and folders whose names start with "." or "_" are those of tools, not data; empty part files are left out.
+    Empty part files are left out. Copies of files that are elsewhere last until `copies` is closed.
     """
     if not isinstance(path, str | os.PathLike):
         raise ParameterError(
             f"path must be text or a pathlib.Path, got {type(path).__name__}; use Interactions.from_frame for a frame"
         )
-    given = Path(path).expanduser()
+    given = place(path)
     with io_errors(str(given)):
-        root, paths = _matches(given)
-        files = [_inspect(part, format, _partitions(part, root)) for part in paths]
+        root, paths = matches(given)
+        files = [_inspect(part, format, _partitions(part, root), copies) for part in paths]
     filled = [file for file in files if not file.is_empty]
     if not filled:
         raise DataError(f"{given}: is empty; give a file with at least one row")
     return filled
 
 
-def _matches(given: Path) -> tuple[Path, list[Path]]:
-    """The folder that was searched and the files found there."""
-    if given.is_dir():
-        root, files, why = given, _visible_files(given), "the folder holds no data files; give another folder"
-    elif given.exists():
-        return given.parent, [given]
-    elif _is_pattern(given):
-        root, files, why = _fixed_folder(given), _glob(given), "no data file matches; check the pattern"
-    else:
-        root, files, why = given, [], f"there is no such file; {_near_name(given)}"
-    if not files:
-        raise DataError(f"{given}: {why}")
-    return root, files
-
-
-def _is_pattern(path: Path) -> bool:
-    return any(mark in str(path) for mark in "*?[")
-
-
-def _glob(pattern: Path) -> list[Path]:
-    root = _fixed_folder(pattern)
-    found = [Path(match) for match in glob.glob(str(pattern), recursive=True)]
-    files = {file for match in found for file in (_visible_files(match) if match.is_dir() else [match])}
-    return sorted(file for file in files if _is_visible(file.relative_to(root)))
-
-
-def _visible_files(folder: Path) -> list[Path]:
-    files = []
-    for root, folders, names in os.walk(folder, onerror=_raise, followlinks=True):
-        folders[:] = [name for name in folders if _is_visible(Path(name))]
-        files += [Path(root, name) for name in names if _is_visible(Path(name))]
-    return sorted(files)
-
-
-def _raise(problem: OSError) -> None:
-    # By default a folder that may not be read is passed over, and its rows would be missing without a word.
-    raise DataError(f"{problem.filename}: the folder cannot be read ({problem.strerror}); change its permissions")
-
-
-def _is_visible(relative: Path) -> bool:
-    return not any(part.startswith((".", "_")) for part in relative.parts)
-
-
-def _fixed_folder(pattern: Path) -> Path:
-    """The part of a pattern before its first wildcard."""
-    return next(folder for folder in pattern.parents if not _is_pattern(folder))
-
-
-def _near_name(missing: Path) -> str:
-    siblings = [file.name for file in missing.parent.iterdir()] if missing.parent.is_dir() else []
-    near = get_close_matches(missing.name, siblings, n=1)
-    return f"did you mean {near[0]!r}?" if near else "check the path"
-
-
-def _partitions(file: Path, root: Path) -> dict[str, str | None]:
-    pairs = [part.split("=", 1) for part in file.relative_to(root).parts[:-1] if "=" in part]
+def _partitions(file: AnyPath, root: AnyPath) -> dict[str, str | None]:
+    way: PurePath = file.relative_to(root)  # type: ignore[arg-type]  # both are on the same machine
+    pairs = [part.split("=", 1) for part in way.parts[:-1] if "=" in part]
     return {unquote(key): None if value == _HIVE_NULL else unquote(value) for key, value in pairs}
 
 
-def _inspect(path: Path, format: str | None, partitions: Mapping[str, str | None]) -> DataFile:
+def _inspect(path: AnyPath, format: str | None, partitions: Mapping[str, str | None], copies: ExitStack) -> DataFile:
     """What the file is: by `format`, else by its first bytes, else by its name."""
-    if not path.is_file():
-        raise DataError(f"{path}: is no regular file but a pipe, a device or a broken link; save the data to a file")
-    with io_errors(str(path)), path.open("rb") as stream:
-        start = stream.read(16)
+    copy, start = None, _start(path)
+    if isinstance(path, RemotePath):
+        if start.startswith(_PARQUET_MAGIC) and format in (
+            None,
+            "parquet",
+        ):  # read where it is: only the columns that are used travel
+            return DataFile(path, "parquet", None, start, partitions)
+        copy = _copy(path, copies)
     compression = _compression(path, start)
     suffixes = [suffix.lower() for suffix in path.suffixes]
     suffix = suffixes[-2:-1] if suffixes and suffixes[-1] in _COMPRESSION_OF_SUFFIX else suffixes[-1:]
-    with io_errors(str(path), compression), pa.input_stream(str(path), compression=compression) as stream:
+    with io_errors(str(path), compression), pa.input_stream(str(copy or path), compression=compression) as stream:
         head = stream.read(_HEAD_BYTES)
     kind = format or _format(suffix[0] if suffix else "", head)
     if kind == "parquet" and compression is not None:
         raise DataError(f"{path}: a Parquet file packed once more with {compression} cannot be read; unpack it first")
     if kind != "parquet":
         _check_text(path, head)
-    return DataFile(path, kind, compression, head, partitions)
+    return DataFile(path, kind, compression, head, partitions, copy)
 
 
-def _compression(path: Path, start: bytes) -> str | None:
+def _start(path: AnyPath) -> bytes:
+    """The first bytes, packed or not."""
+    if isinstance(path, RemotePath):
+        with io_errors(str(path)), path.errors(), path.open() as remote:
+            return bytes(remote.read(16))
+    if not path.is_file():
+        raise DataError(f"{path}: is no regular file but a pipe, a device or a broken link; save the data to a file")
+    with io_errors(str(path)), path.open("rb") as stream:
+        return stream.read(16)
+
+
+def _copy(path: RemotePath, copies: ExitStack) -> Path:
+    folder = copies.enter_context(tempfile.TemporaryDirectory(prefix="topnrank-"))
+    copy = Path(folder, path.name)
+    with io_errors(str(path)):
+        path.fetch(copy)
+    return copy
+
+
+def _compression(path: AnyPath, start: bytes) -> str | None:
     found = next((name for magic, name in _COMPRESSION_OF_MAGIC.items() if start.startswith(magic)), None)
     promised = _COMPRESSION_OF_SUFFIX.get(path.suffix.lower())
     if start and promised is not None and found != promised:
@@ -209,7 +182,7 @@ def _format(suffix: str, head: bytes) -> str:
     return _FORMAT_OF_SUFFIX.get(suffix, guess)
 
 
-def _check_text(path: Path, head: bytes) -> None:
+def _check_text(path: AnyPath, head: bytes) -> None:
     for magic, kind in _FOREIGN_MAGIC.items():
         if head.startswith(magic):
             raise DataError(f"{path}: is {kind}, which is not read; save the data as UTF-8 CSV or as Parquet")

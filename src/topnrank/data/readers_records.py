@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -13,6 +14,7 @@ import pyarrow.parquet
 
 from topnrank.data.readers_files import DataFile, first_line, io_errors
 from topnrank.errors import DataError
+from topnrank.places import AnyPath, RemotePath
 
 _SAMPLE_LINES = 100
 
@@ -34,7 +36,8 @@ class ParquetSource:
         """The columns to use, with the types they have in the file."""
         with self._open() as parquet:
             try:
-                return parquet.read(columns=list(roles.values()))
+                with self._elsewhere():
+                    return parquet.read(columns=list(roles.values()))
             except (pa.ArrowException, OSError) as problem:
                 raise self._error(problem) from None
 
@@ -44,9 +47,19 @@ class ParquetSource:
 
     def _open(self) -> pa.parquet.ParquetFile:
         try:
-            return pa.parquet.ParquetFile(self.file.path)
+            with self._elsewhere():
+                return self._parquet(self.file.path)
         except (pa.ArrowException, OSError) as problem:
             raise self._error(problem) from None
+
+    def _parquet(self, path: AnyPath) -> pa.parquet.ParquetFile:
+        if isinstance(path, RemotePath):
+            return pa.parquet.ParquetFile(path.open(), pre_buffer=True)  # few large requests instead of many small ones
+        return pa.parquet.ParquetFile(path)
+
+    def _elsewhere(self) -> AbstractContextManager[None]:
+        """Tells what another machine says as what it is, not as a damaged file."""
+        return self.file.path.errors() if isinstance(self.file.path, RemotePath) else nullcontext()
 
     def _error(self, problem: Exception) -> DataError:
         return DataError(

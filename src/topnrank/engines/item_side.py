@@ -31,7 +31,7 @@ def merge(parts: Sequence[ItemSums]) -> ItemSums:
 def _added(items: Int32Array, places: Sequence[Int64Array], rows: Sequence[Any]) -> Any:
     total = np.zeros((items.size, *rows[0].shape[1:]), rows[0].dtype)
     for place, part in zip(places, rows, strict=True):
-        add_rows(place, part.reshape(len(part), -1), total.reshape(items.size, -1))
+        add_rows(place, _rows(part), _rows(total))
     return total
 
 
@@ -57,7 +57,9 @@ def _step_scale(problem: Problem, state: State, gradient: float) -> float:
 
 def _rows(block: FloatArray) -> Float32Array:
     """The block as rows; a bias is a row of one number."""
-    rows: Float32Array = block.reshape(len(block), -1)
+    rows: Float32Array = block.reshape(
+        len(block), int(np.prod(block.shape[1:]))
+    )  # -1 would not do where there are none
     return rows
 
 

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from topnrank._typing import Int64Array
+from topnrank._typing import Float32Array, Int64Array
 from topnrank.engines.base import LAST, Moment, Problem, State, Visit
 from topnrank.engines.spark_items import Blocks, BroadcastItems, Items, RoutedItems, Traffic, cut_rdd, lasting
 from topnrank.engines.spark_settings import SparkSettings
-from topnrank.engines.spark_tasks import BlockVisit, Step, UserVectors, cut
+from topnrank.engines.spark_tasks import BlockVisit, Step, TrainingBlock, UserVectors, cut
 from topnrank.scorers.base import Rows
 
 if TYPE_CHECKING:
@@ -38,23 +38,40 @@ NO_ROWS = Rows(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.floa
 class SparkEngine:
     """Visits batches on a Spark cluster."""
 
-    def __init__(self, problem: Problem, state: State, session: "SparkSession") -> None:
+    def __init__(self, problem: Problem, state: State, session: "SparkSession", lists: "RDD[TrainingBlock]") -> None:
+        """`lists` has a block of the users' lists in each partition, ascending; `problem` needs no rows."""
         self._problem, self._context, self.settings = problem, session.sparkContext, SparkSettings.of(session.conf)
         self._user_block = problem.scorer.user_block
-        blocks = cut(problem.rows, self._n_blocks(problem.rows.items.size))
-        self._starts = np.array([block.first for block in blocks] + [problem.rows.indptr.size - 1])
+        lists = lists.persist(lasting())
+        ends = lists.map(lambda block: block.first + block.rows.indptr.size - 1).collect()
+        self._starts: Int64Array = np.array([0, *ends], np.int64)
         self._items = self._item_side(State(self._of_items(state.parameters), self._of_items(state.accumulators)))
-        fixed = replace(problem, rows=NO_ROWS, n_items=state.parameters["item_bias"].size)
-        self._blocks = Blocks(
-            self._spread(blocks).persist(lasting()), self._scattered(state), self._context.broadcast(fixed)
-        )
+        fixed = self._fixed(state.parameters["item_bias"].size)
+        self._blocks = Blocks(lists, self._scattered(state), fixed)
         self._steps: list[Broadcast[Step]] = []
         self._gathered: State | None = state
         self.traffic = Traffic(0, 0)
         """Of the latest visit"""
 
-    def _n_blocks(self, n_rows: int) -> int:
-        return self.settings.blocks or max(int(self._context.defaultParallelism), -(-n_rows // ROWS_PER_BLOCK))
+    def _fixed(self, n_items: int) -> Callable[[], Problem]:
+        """The problem without rows, for tasks: tables travel once, by broadcast; scorer and objective, which may be the
+        user's own classes, with each task, because only what belongs to a task is pickled with its code."""
+        arrays = self._context.broadcast((self._problem.chances, self._problem.neighbours))
+        small = replace(self._problem, rows=NO_ROWS, n_items=n_items, chances=None, neighbours=None)
+
+        def problem() -> Problem:
+            chances, neighbours = arrays.value
+            return replace(small, chances=chances, neighbours=neighbours)
+
+        return problem
+
+    @classmethod
+    def of_rows(cls, problem: Problem, state: State, session: "SparkSession") -> "SparkEngine":
+        """From rows that the driver has."""
+        context, n_rows = session.sparkContext, problem.rows.items.size
+        wanted = SparkSettings.of(session.conf).blocks
+        blocks = cut(problem.rows, wanted or max(int(context.defaultParallelism), -(-n_rows // ROWS_PER_BLOCK)))
+        return cls(problem, state, session, context.parallelize(blocks, len(blocks)))
 
     def _of_items(self, blocks: dict[str, Any]) -> dict[str, Any]:
         return {name: block for name, block in blocks.items() if name != self._user_block}
@@ -90,6 +107,19 @@ class SparkEngine:
                 self._gathered.parameters[self._user_block] = np.concatenate([part.values for part in parts])
                 self._gathered.accumulators[self._user_block] = np.concatenate([part.accumulators for part in parts])
         return self._gathered
+
+    def item_state(self) -> State:
+        """The items' part of the state, on the driver."""
+        return self._items.state()
+
+    def user_vectors(self) -> "RDD[Float32Array] | None":
+        """The users' vectors of every block, in the cluster; None where the scorer has none."""
+        return None if self._user_block is None else self._blocks.vectors.map(lambda left: _vectors_of(left).values)
+
+    def close(self) -> None:
+        """Lets go of what the cluster keeps for the engine."""
+        self._blocks.lists.unpersist()
+        self._blocks.vectors.unpersist()
 
     def remember(self) -> Callable[[], None]:
         """Keeps the parameters as they are; what is returned puts them back."""

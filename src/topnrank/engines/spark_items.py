@@ -29,14 +29,18 @@ if TYPE_CHECKING:
     from pyspark import RDD, Broadcast, SparkContext
 
 
+MOST_PARTS = 64
+"""Ranges of items whose sums the executors add up each by itself."""
+
+
 class Blocks(NamedTuple):
     """The users' side: lists that never change, and vectors, where the scorer has such."""
 
     lists: "RDD[TrainingBlock]"
     vectors: "RDD[BlockVisit]"
     """Beside each block what its latest visit left"""
-    fixed: "Broadcast[Problem]"
-    """What never changes of the problem; without rows"""
+    problem: Callable[[], Problem]
+    """In a task: what never changes of the problem, without rows"""
 
 
 class Traffic(NamedTuple):
@@ -87,7 +91,9 @@ class BroadcastItems:
 
     def __init__(self, problem: Problem, state: State, settings: SparkSettings) -> None:
         self.problem, self._state, self._settings = problem, state, settings
-        self._starts: Int64Array = np.array([0, state.parameters["item_bias"].size])
+        self._starts = item_ranges(state, MOST_PARTS)
+        self._largest = 0
+        """Bytes of the largest sums that a block has sent"""
 
     def parameters(self) -> Parameters:
         """All of them."""
@@ -95,13 +101,25 @@ class BroadcastItems:
 
     def visit(self, blocks: Blocks, step: "Broadcast[Step]") -> tuple[Visit, "RDD[BlockVisit]", Traffic]:
         """Each block visits, the sums are added up in the order of the blocks, the items step."""
-        fixed = blocks.fixed
-        task = lambda pair: visit_block(fixed.value, step.value, pair[0], pair[1].vectors)  # noqa: E731
+        problem = blocks.problem
+        task = lambda pair: visit_block(problem(), step.value, pair[0], pair[1].vectors)  # noqa: E731
         after = blocks.lists.zip(blocks.vectors).map(task).persist(lasting())
-        parts: list[ItemSums] = after.flatMap(lambda left: [] if left.sums is None else [left.sums]).collect()
+        parts = self._sums(after)
+        self._largest = max(self._largest, *map(bytes_of, parts))
         sums = merge(parts)
         moved = sums.visit.moved + step_items(self.problem, self._state, sums)
         return sums.visit._replace(moved=moved), after, Traffic(step.value.nbytes, sum(map(bytes_of, parts)))
+
+    def _sums(self, after: "RDD[BlockVisit]") -> list[ItemSums]:
+        """The sums of every block; where together they are many, those of every part of the items, added up before."""
+        n_blocks, starts = after.getNumPartitions(), self._starts
+        if n_blocks * self._largest <= self._settings.reduceLimit:
+            return list(after.flatMap(lambda left: [] if left.sums is None else [left.sums]).collect())
+        pieces = after.mapPartitionsWithIndex(
+            lambda b, own: (piece for left in own for piece in _pieces(left, starts, b))
+        )
+        merged = pieces.groupByKey(starts.size - 1, _itself).flatMap(lambda pair: _merged(_in_order(pair[1])))
+        return list(merged.collect())
 
     def state(self) -> State:
         """As it lies here."""
@@ -124,8 +142,7 @@ class RoutedItems:
 
     def __init__(self, problem: Problem, state: State, context: "SparkContext", n_blocks: int) -> None:
         self.problem, self._context, self._n_user_blocks = problem, context, n_blocks
-        n_items = state.parameters["item_bias"].size
-        self.starts: Int64Array = np.unique(np.linspace(0, n_items, min(n_blocks, n_items) + 1).astype(np.int64))
+        self.starts = item_ranges(state, n_blocks)
         self._put(state)
 
     def _put(self, state: State) -> None:
@@ -140,18 +157,16 @@ class RoutedItems:
 
     def visit(self, blocks: Blocks, step: "Broadcast[Step]") -> tuple[Visit, "RDD[BlockVisit]", Traffic]:
         """Requests, answers, visits, steps."""
-        n_users, n_items, starts, fixed = self._n_user_blocks, self.starts.size - 1, self.starts, blocks.fixed
+        n_users, n_items, starts, problem = self._n_user_blocks, self.starts.size - 1, self.starts, blocks.problem
         requests = blocks.lists.mapPartitionsWithIndex(
-            lambda b, own: (
-                request for block in own for request in _requests(fixed.value, step.value, block, starts, b)
-            )
+            lambda b, own: (request for block in own for request in _requests(problem(), step.value, block, starts, b))
         )
         asked = requests.groupByKey(n_items, _itself).mapValues(list)
         answers = self._blocks.zip(asked).flatMap(lambda pair: _answers(pair[0][0], pair[1][1]))
         answered = answers.groupByKey(n_users, _itself).mapValues(list)
         visits = blocks.lists.zip(blocks.vectors).zip(answered)
         task = lambda given: visit_routed(  # noqa: E731
-            fixed.value, step.value, given[0][0], given[0][1].vectors, given[1][1]
+            problem(), step.value, given[0][0], given[0][1].vectors, given[1][1]
         )
         after = visits.map(task).persist(lasting())
         pieces = after.mapPartitionsWithIndex(
@@ -159,7 +174,7 @@ class RoutedItems:
         )
         sums = pieces.groupByKey(n_items, _itself).mapValues(_in_order)
         stepped = self._blocks.zip(sums).map(
-            lambda pair: step_item_block(fixed.value, step.value, pair[0][0], pair[1][1])
+            lambda pair: step_item_block(problem(), step.value, pair[0][0], pair[1][1])
         )
         return self._finish(stepped.persist(lasting()), after)
 
@@ -168,8 +183,8 @@ class RoutedItems:
         before, self._blocks = self._blocks, stepped
         before.unpersist()
         visit = Visit(*(sum(numbers) for numbers in zip(*(report.visit for report in reports), strict=True)))
-        moved = sum(report.bytes for report in reports)
-        return visit, after, Traffic(moved, moved)
+        down = sum(after.map(lambda left: left.received).collect())
+        return visit, after, Traffic(down, sum(report.bytes for report in reports))
 
     def state(self) -> State:
         """Fetched from the executors."""
@@ -193,6 +208,13 @@ class RoutedItems:
         old = self._blocks
         self._put(self.state())
         old.unpersist()
+
+
+def item_ranges(state: State, parts: int) -> Int64Array:
+    """Where each of at most `parts` ranges of items begins, and the last one ends."""
+    n_items = state.parameters["item_bias"].size
+    starts: Int64Array = np.unique(np.linspace(0, n_items, min(parts, n_items) + 1).astype(np.int64))
+    return starts
 
 
 def cut_rdd(rdd: "RDD[Any]") -> bool:
@@ -240,6 +262,10 @@ def _pieces(left: BlockVisit, starts: Int64Array, sender: int) -> Iterator[tuple
     pieces: list[ItemSums | None] = [*split_sums(left.sums, starts)] or [None] * (starts.size - 1)
     for receiver, piece in enumerate(pieces):
         yield receiver, (sender, piece)
+
+
+def _merged(parts: list[ItemSums]) -> list[ItemSums]:
+    return [merge(parts)] if parts else []
 
 
 def _in_order(pieces: Any) -> list[ItemSums]:

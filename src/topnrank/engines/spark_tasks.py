@@ -40,6 +40,8 @@ class BlockVisit(NamedTuple):
     vectors: UserVectors | None
     sums: ItemSums | None
     """None where no user of the block is in the batch"""
+    received: int = 0
+    """Bytes of the rows that were sent to the block, where rows are routed"""
 
 
 @dataclass(frozen=True)
@@ -144,6 +146,7 @@ class Report(NamedTuple):
 
     visit: Visit
     bytes: int
+    """Of sums that it received"""
 
 
 def cut_items(state: State, starts: Int64Array) -> list[ItemBlock]:
@@ -183,7 +186,8 @@ def visit_routed(
     items: dict[str, FloatArray] = {
         name: np.concatenate([part.rows[name] for part in parts if name in part.rows]) for name in names
     }
-    return _visited(_engine(problem, step, block, vectors, items, held), users, step.moment)
+    left = _visited(_engine(problem, step, block, vectors, items, held), users, step.moment)
+    return left._replace(received=held.nbytes + sum(block.nbytes for block in items.values()))
 
 
 def step_item_block(problem: Problem, step: Step, block: ItemBlock, parts: list[ItemSums]) -> tuple[ItemBlock, Report]:

@@ -2,7 +2,8 @@
 
 Compiled kernels are kept on disk across processes. Numba's own cache does not notice edits in a file that a kernel
 imports, so ours lies in a folder named after the text of all kernel files: any edit or upgrade starts a fresh one. Where no
-folder can be written, kernels are compiled in each process anew. Without Numba they run as the Python they are, slowly.
+folder can be written, or the package lies in a zip archive, kernels are compiled in each process anew. Without Numba they
+run as the Python they are, slowly.
 
 No fast-math flags: with them the compiler may reorder sums, and does it differently in a kernel just compiled and in the
 same kernel read from the cache, so that bits would depend on which process compiled first. The one exception is
@@ -38,7 +39,12 @@ Kernel = Callable[..., Any]
 
 
 def cache_folder() -> Path | None:
-    """Folder of the compiled kernels of exactly this version of their sources; None where none can be written."""
+    """Folder of the compiled kernels of exactly this version of their sources; None where none can be written.
+
+    None in a zip archive as well: Numba keeps what it compiles from there under the archive's path, in the user's home.
+    """
+    if not Path(__file__).is_file():
+        return None
     digest = hashlib.sha256(f"{numba.__version__}".encode())
     for file in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(file.read_bytes())

@@ -83,7 +83,7 @@ class FactorModel(Model):
     num_threads: int = 0
     """Threads; 0 for all cores."""
     engine: str = "cpu"
-    """"cpu" (Numba) or "reference" (plain NumPy, slow)."""
+    """"cpu" (Numba), "spark" (a cluster: docs/cluster.md) or "reference" (plain NumPy, slow)."""
 
     default_feedback: ClassVar[str | None] = None
     """The feedback used when none is given; None for the natural one of the data."""

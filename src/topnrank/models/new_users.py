@@ -10,7 +10,7 @@ from topnrank.data.feedback import Feedback, Threshold
 from topnrank.data.interactions import Interactions
 from topnrank.data.policies import feedback_from_dict
 from topnrank.data.recency import timeless
-from topnrank.engines import Moment, make_engine
+from topnrank.engines import Moment, make_engine, on_one_machine
 from topnrank.errors import ParameterError
 from topnrank.models.learnt import history_sums
 from topnrank.models.links import linked
@@ -99,7 +99,7 @@ def fold_in(model: "FactorModel", items: IntArray, values: FloatArray | None) ->
     problem.rules[SCALE] = Rule(False, 0.0, 0.0)
     for block in ("item_factors", "item_bias"):
         problem.rules[block] = Rule(False, 0.0, 0.0)
-    engine = make_engine(model.engine, problem, start_state(blocks, make_optimizer(model.optimizer)), 1)
+    engine = make_engine(on_one_machine(model.engine), problem, start_state(blocks, make_optimizer(model.optimizer)), 1)
     visits = model.visits_per_user()
     for visit in range(visits):
         engine.visit(np.zeros(1, np.int64), Moment(visit, visit / max(visits - 1, 1)))

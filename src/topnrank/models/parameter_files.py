@@ -9,6 +9,7 @@ from topnrank.errors import InputError, ParameterError, one_of
 from topnrank.models.base import Model
 from topnrank.models.persistence import decode, encode
 from topnrank.models.registry import MODELS
+from topnrank.places import place
 from topnrank.storage import write_atomically
 
 _NOT_WRITTEN = ("num_threads", "engine")
@@ -38,12 +39,15 @@ def read_params(path: str | os.PathLike[str]) -> tuple[str | None, dict[str, Any
 
 
 def _json_object(path: str | os.PathLike[str]) -> dict[str, Any]:
+    file = place(path)
     try:
-        content = json.loads(Path(path).expanduser().read_text(encoding="utf-8"))
+        text = file.read_bytes()
     except OSError as error:
         raise ParameterError(
-            f"{path}: cannot be read ({error.strerror}); give the file of 'tune --save-params'"
+            f"{path}: cannot be read ({error.strerror or error}); give the file of 'tune --save-params'"
         ) from None
+    try:
+        content = json.loads(text.decode("utf-8"))
     except ValueError as error:
         raise ParameterError(f"{path}: is not JSON ({error}); give the file of 'tune --save-params'") from None
     if not isinstance(content, dict):

@@ -22,7 +22,7 @@ from topnrank.data.feedback import WeightColumn
 from topnrank.data.ids import IdMap
 from topnrank.data.interactions import Interactions
 from topnrank.data.policies import feedback_from, feedback_from_dict
-from topnrank.engines import State, make_engine
+from topnrank.engines import State, make_engine, on_one_machine
 from topnrank.errors import DataError, ParameterError
 from topnrank.models.base import Fitted
 from topnrank.models.learnt import VALUES, learnt_arrays
@@ -54,7 +54,7 @@ def add_rows(model: "FactorModel", new: Interactions, epochs: int) -> Fitted:
     schedule = replace(schedule, users=np.intersect1d(schedule.users, _taught(model, whole, rows)))
     if schedule.users.size and epochs:
         problem = model.problem(prepared.rows, prepared.fixed)
-        train(make_engine(model.engine, problem, state, model.num_threads), schedule)
+        train(make_engine(on_one_machine(model.engine), problem, state, model.num_threads), schedule)
     facts: dict[str, Any] = {**model.fitted.facts, **prepared.facts, "rows": len(prepared.data)}
     if known is not None:
         facts["feedback"] = known  # that of the events, not of the weights they have become

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from topnrank._typing import Int64Array, IntArray
+from topnrank._typing import Float32Array, Int64Array, IntArray
 from topnrank.data.feedback import EventWeights, Feedback
 from topnrank.data.grades import Graded
 from topnrank.data.interactions import Interactions
@@ -93,7 +93,7 @@ def prepare(
     rows, fixed = _hold_fixed(rows, weighted.n_items, selection) if earlier is None else (rows, earlier.fixed)
     if isinstance(residuals, TypeChannels):
         fixed = fixed._replace(channels=len(residuals.weights))
-    facts = {"fingerprint": data.fingerprint(), "value": _value(weighted, selection), **_facts(policy, residuals)}
+    facts = {"fingerprint": data.fingerprint(), "value": _value(weighted, selection), **facts_of(policy, residuals)}
     return Prepared(weighted, rows, residuals, facts, fixed)
 
 
@@ -120,7 +120,7 @@ def _rows(weighted: Interactions, residuals: RatingResiduals | TypeChannels | No
     return rows
 
 
-def _facts(policy: Feedback, residuals: RatingResiduals | TypeChannels | None) -> dict[str, Any]:
+def facts_of(policy: Feedback, residuals: RatingResiduals | TypeChannels | None) -> dict[str, Any]:
     """What new users and other rows are prepared by."""
     facts: dict[str, Any] = {}
     if isinstance(policy, EventWeights | Graded | Recency):
@@ -139,9 +139,14 @@ def _residuals(weighted: Interactions, policy: Feedback, selection: Selection) -
         if not isinstance(base, EventWeights):
             raise DataError("type_vectors=True needs a weight for each feedback type: give feedback=EventWeights(...)")
         return TypeChannels(tuple(base.weights.values()))
+    return RatingResiduals.fit(weighted.indptr, weighted.indices, values_of(weighted), weighted.n_items)
+
+
+def values_of(weighted: Interactions) -> Float32Array:
+    """What a history knows of its rows: the ratings, or without them the weights."""
     values = weighted.ratings if weighted.ratings is not None else weighted.weights
     assert values is not None
-    return RatingResiduals.fit(weighted.indptr, weighted.indices, values, weighted.n_items)
+    return values
 
 
 def _hold_fixed(rows: Rows, n_items: int, selection: Selection) -> tuple[Rows, Fixed]:

@@ -20,7 +20,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from topnrank._typing import Float32Array, Float64Array, FloatArray, IntArray
+from topnrank._typing import Float32Array, Float64Array, FloatArray, Int64Array, IntArray
 from topnrank.errors import ParameterError
 from topnrank.scorers.base import Parameters, Visited, normal
 
@@ -133,11 +133,25 @@ class RatingResiduals:
     @classmethod
     def fit(cls, indptr: IntArray, items: IntArray, ratings: FloatArray, n_items: int) -> "RatingResiduals":
         """Item offsets from the training rows."""
+        mean = float(ratings.mean(dtype=np.float64))
+        return cls.of_sums(cls.sums(indptr, items, ratings, mean, n_items), mean)
+
+    @classmethod
+    def sums(
+        cls, indptr: IntArray, items: IntArray, ratings: FloatArray, mean: float, n_items: int
+    ) -> tuple[Int64Array, Float64Array]:
+        """Of some users' rows: (n_items,) how many each item has, and the sum of their d; `mean` is that of all rows."""
         values = ratings.astype(np.float64)
-        deviations = values - cls._user_means(indptr, values, float(values.mean()))
-        counts = np.bincount(items, minlength=n_items)
-        offsets = np.bincount(items, weights=deviations, minlength=n_items) / (counts + cls.ITEM_DAMPING)
-        return cls(offsets.astype(np.float32), float((values - offsets[items]).mean()))
+        deviations = values - cls._user_means(indptr, values, mean)
+        counts = np.bincount(items, minlength=n_items).astype(np.int64)
+        return counts, np.asarray(np.bincount(items, weights=deviations, minlength=n_items), np.float64)
+
+    @classmethod
+    def of_sums(cls, sums: tuple[Int64Array, Float64Array], mean: float) -> "RatingResiduals":
+        """The residuals by the sums over all users' rows, whose mean is `mean`."""
+        counts, deviations = sums
+        offsets = deviations / (counts + cls.ITEM_DAMPING)
+        return cls(offsets.astype(np.float32), mean - float(counts @ offsets) / float(counts.sum()))
 
     def of(self, indptr: IntArray, items: IntArray, ratings: FloatArray) -> Float32Array:
         """(n, 1) residuals e of lists given as CSR; also of users never seen."""

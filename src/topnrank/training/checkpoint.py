@@ -1,13 +1,12 @@
 """Checkpoints: a killed run resumes and ends with the bits of an uninterrupted one."""
 
-import os
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, final
 
 from topnrank.engines import Engine, State
 from topnrank.errors import ModelFileError, OutputError
+from topnrank.places import Location, RemotePath, place
 from topnrank.storage import prefixed, read_file, without_prefix, write_file
 from topnrank.training.callbacks import Persistent
 from topnrank.training.loop import Round
@@ -24,39 +23,39 @@ class Checkpoint:
 
     def __init__(
         self,
-        folder: str | os.PathLike[str],
+        folder: Location,
         run: Mapping[str, Any],
         persistent: Mapping[str, Persistent],
         *,
         seconds: float = 2.0,
     ) -> None:
-        self.path = Path(folder).expanduser() / FILE
+        self.path = place(folder) / FILE
         self.run = dict(run)
         """What identifies the run: data fingerprint and parameters."""
         self.persistent = persistent
         self.seconds = seconds
-        """At least this long between two writes; time decides only how much is done again, never the bits."""
-        self._written = -float("inf")
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise OutputError(f"checkpoint folder {folder}: cannot be created ({error.strerror})") from error
+        """At least this long between two writes, and nine times as long as a write takes; time decides only how much is
+        done again, never the bits."""
+        self._due = -float("inf")
+        self._make_folder()
 
     def after_round(self, engine: Engine, round_: Round) -> bool:
         """Writes when it is time, and when the run stops: killed right after, it must not train on."""
-        if round_.stop or time.monotonic() - self._written >= self.seconds:
+        if round_.stop or time.monotonic() >= self._due:
             self.write(engine, round_.number, finished=round_.stop)
         return False
 
     def write(self, engine: Engine, rounds_done: int, *, finished: bool) -> None:
         """Writes now, atomically."""
+        began = time.monotonic()
         arrays = prefixed("parameter.", engine.state.parameters) | prefixed("accumulator.", engine.state.accumulators)
         facts: dict[str, Any] = {"run": self.run, "rounds_done": rounds_done, "finished": finished}
         for name, callback in self.persistent.items():
             facts[f"memory.{name}"], memory = callback.memory()
             arrays |= prefixed(f"memory.{name}.", memory)
         write_file(self.path, "checkpoint", arrays, facts)
-        self._written = time.monotonic()
+        now = time.monotonic()
+        self._due = now + (max(self.seconds, 9.0 * (now - began)) if self.seconds else 0.0)
 
     def resume(self) -> tuple[State, int, bool] | None:
         """State, rounds done and whether the run had finished, from an earlier run of the same kind; None without one."""
@@ -71,6 +70,16 @@ class Checkpoint:
             return state, int(facts["rounds_done"]), bool(facts["finished"])
         except KeyError as error:
             raise ModelFileError(f"{self.path}: lacks a part of the checkpoint ({error}); delete it") from error
+
+    def _make_folder(self) -> None:
+        folder = self.path.parent
+        try:
+            if isinstance(folder, RemotePath):
+                folder.mkdir()
+            else:
+                folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OutputError(f"checkpoint folder {folder}: cannot be created ({error.strerror or error})") from error
 
     def _check_same_run(self, earlier: Mapping[str, Any]) -> None:
         for name in sorted(set(earlier) | set(self.run)):

@@ -1,0 +1,1 @@
+"""topnrank on Apache Spark."""

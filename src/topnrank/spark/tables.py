@@ -1,0 +1,72 @@
+"""Arrow tables made inside tasks as DataFrames, and rows of a DataFrame brought to the blocks of their users."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark import RDD
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql import types as kinds
+
+from topnrank import errors
+from topnrank.errors import TopNRankError
+
+BATCH_ROWS = 2**18
+"""Rows of a table that travel together."""
+
+
+def frame_of_tables(session: SparkSession, tables: RDD[Any], schema: str) -> DataFrame:
+    """A DataFrame of the Arrow tables of an RDD, column by column: rows never become Python objects."""
+    packed = session.createDataFrame(tables.map(_written), "data binary", verifySchema=False)
+    return packed.mapInArrow(_read, schema)
+
+
+def _written(table: pa.Table) -> tuple[bytearray]:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table, max_chunksize=BATCH_ROWS)
+    return (bytearray(sink.getvalue()),)
+
+
+def _read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for data in batch.column("data"):
+            yield from pa.ipc.open_stream(data.as_buffer())
+
+
+def guarded(task: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, tuple[str, str] | None]]:
+    """`task` whose own errors are results: (result, None), or (None, error) for `unguarded` on the driver."""
+
+    def run(value: Any) -> tuple[Any, tuple[str, str] | None]:
+        try:
+            return task(value), None
+        except TopNRankError as error:
+            return None, (type(error).__name__, str(error))
+
+    return run
+
+
+def unguarded(error: tuple[str, str]) -> TopNRankError:
+    """The error of a task, without Spark's words around it."""
+    kind: type[TopNRankError] = getattr(errors, error[0], TopNRankError)
+    return kind(error[1])
+
+
+def with_ids(frame: DataFrame, column: str, known: DataFrame) -> DataFrame:
+    """`frame` with ids in place of the numbers in `column`."""
+    ids = known.select(sf.col("number").alias(column), sf.col("id").alias("_id"))
+    return frame.join(ids, column).drop(column).withColumnRenamed("_id", column)
+
+
+def is_integer(known: DataFrame) -> bool:
+    """Whether the ids of a frame (id, number) are integers."""
+    return isinstance(known.schema["id"].dataType, kinds.LongType)
+
+
+def known_numbers(rows: DataFrame, column: str, known: DataFrame, number: str) -> DataFrame:
+    """`rows` with the numbers of the ids in `column`, null where they are not known."""
+    columns: list[Column] = [sf.col("id").alias(column), sf.col("number").alias(number)]
+    if number == "user_number":
+        columns.append(sf.col("block"))
+    return rows.join(known.select(*columns), column, "left")

@@ -1,0 +1,102 @@
+"""From user blocks to a model in the cluster."""
+
+from typing import Any
+
+import numpy as np
+
+from topnrank._typing import FloatArray
+from topnrank.data.feedback import Feedback
+from topnrank.data.policies import feedback_from
+from topnrank.engines.adaptive import AdaptiveEngine
+from topnrank.engines.base import Engine
+from topnrank.engines.spark import SparkEngine
+from topnrank.models.base import Model
+from topnrank.models.factor_model import FactorModel
+from topnrank.models.links import NEIGHBOURS, WEIGHTS
+from topnrank.models.persistence import encode
+from topnrank.scorers import RatingResiduals
+from topnrank.spark.blocks import SparkInteractions
+from topnrank.spark.preparing import NO_ROWS, PreparedBlocks, is_local, prepare_blocks
+from topnrank.spark.served import Learnt, Served, unfitted
+from topnrank.training import Callback, Checkpoint, Recorder, Tolerance, train
+
+
+def train_on_blocks(local: Model, data: SparkInteractions, checkpoint: str | None = None) -> Served:
+    """`local`, trained on `data`, whose rows stay in the cluster.
+
+    Models in closed form (EASE, NeighbourRidge, ItemMean, Popularity, Random), and feedback that looks at all rows at once
+    (Grades, Relevance, ConversionRate, ItemCount, Recency) are for the driver, which collects the rows for them; factor
+    models are trained in the cluster even so.
+    """
+    if not isinstance(local, FactorModel):
+        return Served.of_local(local.fit(data.collect()), data.session, like=data)
+    sample = data.blocks.first().interactions(data.n_items, data.type_names)
+    model = local.settled(sample)
+    policy = feedback_from(model.policy(), sample)
+    if not is_local(policy):
+        local = type(local)(**local.get_params() | {"engine": "spark"})
+        return Served.of_local(local.fit(data.collect(), checkpoint=checkpoint), data.session, like=data)
+    return _trained(local, model, policy, data, checkpoint)
+
+
+def _trained(
+    local: FactorModel, model: FactorModel, policy: Feedback, data: SparkInteractions, checkpoint: str | None
+) -> Served:
+    prepared = prepare_blocks(data, policy, model.selection())
+    run = _Run(model, prepared, data)
+    facts = run.go(checkpoint)
+    arrays: dict[str, FloatArray] = {
+        name: block.astype(np.float32) for name, block in run.engine.item_state().parameters.items()
+    }
+    if isinstance(prepared.residuals, RatingResiduals):
+        arrays["item_offsets"] = prepared.residuals.offsets
+    if (neighbours := prepared.fixed.neighbours) is not None:
+        kept: dict[str, Any] = {NEIGHBOURS: neighbours.items, WEIGHTS: neighbours.weights}
+        arrays |= kept
+    facts = {"rows": data.n_rows, "protocol": model.task(), **prepared.facts, **facts}
+    learnt = Learnt(unfitted(local), arrays, facts, data.n_items)
+    served = Served.of_rows(learnt, data, run.engine.user_vectors())
+    served.blocks.count()  # made now: what it is made from is let go
+    run.engine.close()
+    prepared.lists.unpersist()
+    return served
+
+
+class _Run:
+    """One call of `fit` in the cluster."""
+
+    def __init__(self, model: FactorModel, prepared: PreparedBlocks, data: SparkInteractions) -> None:
+        self.model, self.prepared, self.data = model, prepared, data
+        indptr = np.concatenate([[0], np.cumsum(prepared.sizes)])
+        self.schedule = model.schedule(NO_ROWS._replace(indptr=indptr))
+
+    def go(self, checkpoint: str | None) -> dict[str, Any]:
+        """Starts or resumes, trains to the end, and returns the facts of the training."""
+        model, fixed, recorder = self.model, self.prepared.fixed, Recorder()
+        callbacks: list[Callback] = [recorder]
+        if model.tolerance > 0.0:
+            callbacks.append(Tolerance(model.tolerance))
+        state = model.start_state(self.data.n_users, self.data.n_items, fixed)
+        done, finished, saved = 0, False, None
+        if checkpoint is not None:
+            saved = Checkpoint(checkpoint, self._identity(), {"recorder": recorder})
+            callbacks.append(saved)
+            if (earlier := saved.resume()) is not None:
+                state, done, finished = earlier
+        problem = model.problem(NO_ROWS, fixed)
+        self.engine = SparkEngine(problem, state, self.data.session, self.prepared.lists)
+        engine: Engine = AdaptiveEngine(self.engine) if problem.adaptive else self.engine
+        if not finished:
+            done = train(engine, self.schedule, callbacks, done=done)
+            if saved is not None:
+                saved.write(engine, done, finished=True)
+        return {"history": recorder.records, "rounds": done, "best_round": done}
+
+    def _identity(self) -> dict[str, Any]:
+        """What must be equal for a run to resume another."""
+        parameters = {
+            name: encode(value)
+            for name, value in self.model.get_params().items()
+            if name not in ("num_threads", "engine")
+        }
+        return {"model": self.model.name, "data": self.prepared.facts["fingerprint"], "parameters": parameters}

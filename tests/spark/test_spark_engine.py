@@ -1,0 +1,113 @@
+"""Training on a real cluster gives the CPU engine's model, for every model, any number of blocks and both item sides."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from settings import settings
+
+import topnrank as tnr
+from topnrank.engines import make_engine
+from topnrank.models.factor_model import FactorModel
+from topnrank.models.prepare import prepare
+from topnrank.models.registry import MODELS
+
+DATA = tnr.synthetic(60, 25, seed=4)
+LENGTH = {"epochs": 1, "batch_size": 35, "factors": 4}
+ROUTED = {"broadcastLimit": 1}
+REDUCED = {"reduceLimit": 1}
+
+
+def assert_same_model(ours, theirs):
+    """All arrays agree: sums were added in another order, no more."""
+    assert ours.fitted.arrays.keys() == theirs.fitted.arrays.keys()
+    for name, array in theirs.fitted.arrays.items():
+        scale = max(float(np.abs(array).max(initial=0.0)), 1e-6)
+        assert_allclose(ours.fitted.arrays[name], array, rtol=1e-4, atol=1e-5 * scale, err_msg=name)
+    assert_allclose(
+        [record["objective"] for record in ours.history_],
+        [record["objective"] for record in theirs.history_],
+        rtol=1e-5,
+    )
+
+
+def fit_both(model, data=DATA):
+    return model.set_params(engine="spark").fit(data), type(model)(**model.get_params() | {"engine": "cpu"}).fit(data)
+
+
+@pytest.mark.parametrize("name", sorted(name for name, kind in MODELS.items() if issubclass(kind, FactorModel)))
+def test_every_model(spark, name):
+    with settings(spark, blocks=3):
+        assert_same_model(*fit_both(MODELS[name](**LENGTH)))
+
+
+CASES = {
+    "history, one block": (tnr.TopNRank(**LENGTH), {"blocks": 1}),
+    "history, more blocks than users": (tnr.TopNRank(**LENGTH), {"blocks": 70}),
+    "history, reduced": (tnr.TopNRank(**LENGTH), {"blocks": 3} | REDUCED),
+    "factors, more blocks than users": (tnr.TopNRank(users="factors", **LENGTH), {"blocks": 70}),
+    "factors, routed": (tnr.TopNRank(users="factors", **LENGTH), {"blocks": 3} | ROUTED),
+    "paper, reduced": (
+        tnr.TopNRank.paper(factors=4, iterations=2, tolerance=0.0, batch_size=0.5),
+        {"blocks": 2} | REDUCED,
+    ),
+    "catalogue, routed": (tnr.TopNRank(protocol="catalogue", **LENGTH), {"blocks": 3} | ROUTED),
+    "sampled, routed": (tnr.BPR(negatives=4, **LENGTH), {"blocks": 2} | ROUTED),
+    "adaptive, routed": (tnr.ListRank.authors(epochs=2), {"blocks": 2} | ROUTED),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_any_number_of_blocks_and_both_item_sides(spark, case):
+    model, given = CASES[case]
+    with settings(spark, **given):
+        assert_same_model(*fit_both(model))
+
+
+@pytest.mark.parametrize("given", [{}, ROUTED], ids=["broadcast", "routed"])
+def test_lineage_is_cut_with_a_checkpoint_directory_and_without(spark, given, tmp_path):
+    model = tnr.TopNRank(users="factors", **LENGTH | {"epochs": 2})
+    with settings(spark, blocks=2, checkpointInterval=2, **given):
+        ours, theirs = fit_both(model)
+        assert_same_model(ours, theirs)
+        spark.sparkContext.setCheckpointDir(tmp_path.as_uri())
+        try:
+            again = type(model)(**model.get_params()).fit(DATA)
+        finally:
+            spark.sparkContext._jsc.sc().setCheckpointDir(None)
+    assert any(path.name.startswith("rdd-") for path in tmp_path.rglob("*"))
+    for name, array in ours.fitted.arrays.items():
+        assert_array_equal(again.fitted.arrays[name], array)  # the same number of blocks: the same bits
+
+
+def test_rows_travel_only_where_they_are_needed(spark):
+    """Two users of a large catalogue need the rows of their own items, not all of them."""
+    n_items = 5000
+    users, items = np.repeat([0, 1], 6), np.r_[np.arange(6), 10 + np.arange(6)]
+    far = np.r_[users, np.full(2, 2)], np.r_[items, [n_items - 2, n_items - 1]]
+    data = tnr.Interactions.from_arrays(*far, ratings=np.tile([1.0, 5.0], 7))
+    model = tnr.TopNRank(factors=8)
+    prepared = prepare(data, model.policy(), model.selection())
+    problem = model.problem(prepared.rows, prepared.fixed)
+    with settings(spark, blocks=2, **ROUTED):
+        engine = make_engine("spark", problem, model.start_state(data.n_users, data.n_items))
+        engine.visit(np.array([0]))
+    row = 4 * (3 * 8 + 1) + 4  # three vectors of 8 floats, a bias, and the item's number
+    assert engine.traffic.down == 6 * row
+
+
+def test_validation_and_callbacks_work_as_on_one_machine(spark):
+    seen = []
+
+    class Watch:
+        def after_round(self, engine, round_):
+            seen.append(engine.state.parameters["item_factors"].copy())
+            return False
+
+    train, held_out = tnr.split_per_user(DATA, test=0.3, seed=1)
+    fits = {"validation": held_out, "patience": 2, "callbacks": [Watch()]}
+    with settings(spark, blocks=2):
+        ours = tnr.TopNRank(engine="spark", **LENGTH).fit(train, **fits)
+    theirs = tnr.TopNRank(**LENGTH).fit(train, **fits)
+    assert ours.best_round_ == theirs.best_round_
+    assert len(seen) == 2
+    assert_allclose(seen[0], seen[1], atol=1e-5)
