@@ -35,8 +35,10 @@ DEFAULTS = {
     "spark.ui.port": "0",
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
+    "spark.topnrank.ship": "never",
 }
-"""Settings of every driver: small, on loopback, one executor on each worker."""
+"""Settings of every driver: small, on loopback, one executor on each worker, which has the package, and with it the kernels
+that this machine has compiled already."""
 
 
 @dataclass

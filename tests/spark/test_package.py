@@ -62,6 +62,7 @@ def test_executors_without_the_package_get_it_and_keep_what_they_compile(cluster
 
 
 def test_the_setting_has_three_values(spark):
+    before = spark.conf.get("spark.topnrank.ship")
     spark.conf.set("spark.topnrank.ship", "allways")
     try:
         with pytest.raises(
@@ -69,7 +70,7 @@ def test_the_setting_has_three_values(spark):
         ):
             ship_package(spark)
     finally:
-        spark.conf.unset("spark.topnrank.ship")
+        spark.conf.set("spark.topnrank.ship", before)
 
 
 def test_the_archive_is_the_package_and_always_the_same(tmp_path, monkeypatch):

@@ -20,7 +20,16 @@ import numpy as np
 
 from topnrank._typing import Float32Array, Int64Array
 from topnrank.engines.base import LAST, Moment, Problem, State, Visit
-from topnrank.engines.spark_items import Blocks, BroadcastItems, Items, RoutedItems, Traffic, cut_rdd, lasting
+from topnrank.engines.spark_items import (
+    Blocks,
+    BroadcastItems,
+    Items,
+    RoutedItems,
+    Traffic,
+    cut_rdd,
+    lasting,
+    one_by_one,
+)
 from topnrank.engines.spark_settings import SparkSettings
 from topnrank.engines.spark_tasks import BlockVisit, Step, TrainingBlock, UserVectors, cut
 from topnrank.scorers.base import Rows
@@ -42,7 +51,7 @@ class SparkEngine:
         """`lists` has a block of the users' lists in each partition, ascending; `problem` needs no rows."""
         self._problem, self._context, self.settings = problem, session.sparkContext, SparkSettings.of(session.conf)
         self._user_block = problem.scorer.user_block
-        lists = lists.persist(lasting())
+        lists = one_by_one(lists).persist(lasting())
         ends = lists.map(lambda block: block.first + block.rows.indptr.size - 1).collect()
         self._starts: Int64Array = np.array([0, *ends], np.int64)
         self._items = self._item_side(State(self._of_items(state.parameters), self._of_items(state.accumulators)))

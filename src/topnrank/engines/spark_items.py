@@ -78,6 +78,13 @@ class Items(Protocol):
         ...
 
 
+def one_by_one(rdd: "RDD[Any]") -> "RDD[Any]":
+    """The same elements, each pickled by itself: `zip` would read and write all of them again to make it so."""
+    from pyspark.serializers import BatchedSerializer, CPickleSerializer
+
+    return rdd._reserialize(BatchedSerializer(CPickleSerializer(), 1))
+
+
 def lasting() -> Any:
     """How what is used again is kept."""
     from pyspark import StorageLevel
@@ -103,7 +110,9 @@ class BroadcastItems:
         """Each block visits, the sums are added up in the order of the blocks, the items step."""
         problem = blocks.problem
         task = lambda pair: visit_block(problem(), step.value, pair[0], pair[1].vectors)  # noqa: E731
-        after = blocks.lists.zip(blocks.vectors).map(task).persist(lasting())
+        after = one_by_one(blocks.lists.zip(blocks.vectors).map(task))
+        if self.problem.scorer.user_block is not None:  # else nothing of it is used again
+            after = after.persist(lasting())
         parts = self._sums(after)
         self._largest = max(self._largest, *map(bytes_of, parts))
         sums = merge(parts)
@@ -161,22 +170,22 @@ class RoutedItems:
         requests = blocks.lists.mapPartitionsWithIndex(
             lambda b, own: (request for block in own for request in _requests(problem(), step.value, block, starts, b))
         )
-        asked = requests.groupByKey(n_items, _itself).mapValues(list)
+        asked = one_by_one(requests.groupByKey(n_items, _itself).mapValues(list))
         answers = self._blocks.zip(asked).flatMap(lambda pair: _answers(pair[0][0], pair[1][1]))
-        answered = answers.groupByKey(n_users, _itself).mapValues(list)
+        answered = one_by_one(answers.groupByKey(n_users, _itself).mapValues(list))
         visits = blocks.lists.zip(blocks.vectors).zip(answered)
         task = lambda given: visit_routed(  # noqa: E731
             problem(), step.value, given[0][0], given[0][1].vectors, given[1][1]
         )
-        after = visits.map(task).persist(lasting())
+        after = one_by_one(visits.map(task)).persist(lasting())
         pieces = after.mapPartitionsWithIndex(
             lambda b, own: (piece for left in own for piece in _pieces(left, starts, b))
         )
-        sums = pieces.groupByKey(n_items, _itself).mapValues(_in_order)
+        sums = one_by_one(pieces.groupByKey(n_items, _itself).mapValues(_in_order))
         stepped = self._blocks.zip(sums).map(
             lambda pair: step_item_block(problem(), step.value, pair[0][0], pair[1][1])
         )
-        return self._finish(stepped.persist(lasting()), after)
+        return self._finish(one_by_one(stepped).persist(lasting()), after)
 
     def _finish(self, stepped: Any, after: "RDD[BlockVisit]") -> tuple[Visit, "RDD[BlockVisit]", Traffic]:
         reports: list[Report] = stepped.map(lambda pair: pair[1]).collect()

@@ -20,8 +20,6 @@ class SparkSettings:
     """Bytes of item parameters above which they are not broadcast whole, but rows travel where they are needed"""
     reduceLimit: int = 64 * 2**20  # noqa: N815
     """Bytes of item sums of all blocks above which they are added up by the executors, not by the driver"""
-    localPasses: int = 1  # noqa: N815
-    """Passes of each block over its users before blocks exchange what they learnt; above 1 it is another algorithm"""
 
     @classmethod
     def of(cls, conf: Any) -> "SparkSettings":

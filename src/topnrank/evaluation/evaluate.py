@@ -1,12 +1,13 @@
 """`evaluate`: how well a model ranks held-out rows."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from topnrank._typing import BoolArray, Float64Array
+from topnrank._typing import BoolArray, Float64Array, IdArray
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError, ParameterError, one_of
 from topnrank.evaluation.labels import RELEVANT, Matched, Ranker, match
@@ -66,8 +67,23 @@ def evaluate(
             ranking = rank_rated(model, matched.labels, wanted)
         else:
             ranking = rank_catalogue(model, matched.labels, wanted, exclude_seen=exclude_seen)
+    check_rows_left(len(matched.labels.items), ranking.n_seen)
+    return _summary(matched, ranking, wanted, candidates_of(protocol, exclude_seen))
+
+
+def candidates_of(protocol: str, exclude_seen: bool) -> str:
+    """What is ranked, in words that begin with the protocol."""
     candidates = "catalogue with seen items" if protocol == "catalogue" and not exclude_seen else protocol
-    return _summary(matched, ranking, wanted, protocol=protocol, candidates=_CANDIDATES[candidates])
+    return f"{protocol}: {_CANDIDATES[candidates]}"
+
+
+def check_rows_left(n_rows: int, n_seen: int) -> None:
+    """Some test row must not be a training row, where those are left out."""
+    if n_rows and n_seen == n_rows:
+        raise DataError(
+            "every test row is also a training row of the model, so none is left to find; evaluate on held-out "
+            "rows, or in Python with exclude_seen=False"
+        )
 
 
 def _check_arguments(test: object, relevant: object, num_threads: object) -> None:
@@ -82,35 +98,81 @@ def _check_arguments(test: object, relevant: object, num_threads: object) -> Non
         raise ParameterError(f"num_threads must be 0 (all) or more, got {num_threads!r}")
 
 
-def _summary(
-    matched: Matched, ranking: Ranking, metrics: Sequence[Metric], *, protocol: str, candidates: str
-) -> Evaluation:
+@dataclass(frozen=True)
+class Counts:
+    """What went into the means, and what was left out."""
+
+    rule: str
+    """When a row is relevant, in words"""
+    n_users: int
+    n_excluded: int
+    n_unknown_users: int
+    n_unknown_items: int
+    n_seen: int
+    all_relevant: bool
+    """Whether every labelled item is relevant"""
+
+    def check(self) -> None:
+        """At least one user has a relevant item."""
+        if not self.n_users:
+            raise DataError(
+                f"none of the {self.n_excluded} users that the model knows has a relevant test item left ({self.rule}); "
+                "lower relevant or hold out more rows"
+            )
+
+
+def _summary(matched: Matched, ranking: Ranking, metrics: Sequence[Metric], candidates: str) -> Evaluation:
     """Means and counts."""
-    counted = ranking.measured.n_relevant > 0
-    if not counted.any():
-        raise DataError(
-            f"none of the {len(counted)} users that the model knows has a relevant test item left ({matched.rule}); "
-            "lower relevant or hold out more rows"
-        )
-    by_user = {metric.name: _values(ranking, metric, counted) for metric in metrics if metric.kind != "coverage"}
+    counted, by_user = user_values(ranking, metrics)
+    counts = Counts(
+        matched.rule,
+        int(counted.sum()),
+        int((~counted).sum()),
+        matched.n_unknown_users,
+        matched.n_unknown_items,
+        ranking.n_seen,
+        bool(matched.labels.relevant.all()),
+    )
+    counts.check()
     by_item = {metric.name: ranking.top.coverage(metric.cut) for metric in metrics if metric.kind == "coverage"}
     undefined = {name: int(np.isnan(values[counted]).sum()) for name, values in by_user.items()}
+    means = {
+        metric.name: by_item[metric.name] if metric.name in by_item else _mean(by_user[metric.name])
+        for metric in metrics
+    }
+    return summary(counts, means, undefined, candidates, Users(by_user, matched.user_ids))
+
+
+class Users(NamedTuple):
+    """The values of each user."""
+
+    values: dict[str, Float64Array]
+    ids: IdArray
+
+
+def summary(
+    counts: Counts, means: dict[str, float], undefined: dict[str, int], candidates: str, users: Users
+) -> Evaluation:
+    """The result, with its convention in words."""
     return Evaluation(
-        values={
-            metric.name: by_item[metric.name] if metric.name in by_item else _mean(by_user[metric.name])
-            for metric in metrics
-        },
-        per_user=by_user,
-        user_ids=matched.user_ids,
-        protocol=protocol,
-        convention=_convention(matched, ranking, metrics, protocol=protocol, candidates=candidates),
-        n_users=int(counted.sum()),
-        n_excluded=int((~counted).sum()),
-        n_unknown_users=matched.n_unknown_users,
-        n_unknown_items=matched.n_unknown_items,
-        n_seen=ranking.n_seen,
+        values=means,
+        per_user=users.values,
+        user_ids=users.ids,
+        protocol=candidates.partition(":")[0],
+        convention=_convention(counts, parse_metrics(list(means)), candidates),
+        n_users=counts.n_users,
+        n_excluded=counts.n_excluded,
+        n_unknown_users=counts.n_unknown_users,
+        n_unknown_items=counts.n_unknown_items,
+        n_seen=counts.n_seen,
         undefined={name: count for name, count in undefined.items() if count},
     )
+
+
+def user_values(ranking: Ranking, metrics: Sequence[Metric]) -> tuple[BoolArray, dict[str, Float64Array]]:
+    """Which users have a relevant item, and each metric but coverage for each user, NaN for the others."""
+    counted = ranking.measured.n_relevant > 0
+    return counted, {metric.name: _values(ranking, metric, counted) for metric in metrics if metric.kind != "coverage"}
 
 
 def _values(ranking: Ranking, metric: Metric, counted: BoolArray) -> Float64Array:
@@ -125,31 +187,26 @@ def _mean(values: Float64Array) -> float:
     return float(defined.mean()) if len(defined) else float("nan")
 
 
-def _convention(
-    matched: Matched, ranking: Ranking, metrics: Sequence[Metric], *, protocol: str, candidates: str
-) -> str:
+def _convention(counts: Counts, metrics: Sequence[Metric], candidates: str) -> str:
     """The convention in words, with the counts of what was left out."""
-    n_users = int((ranking.measured.n_relevant > 0).sum())
+    protocol = candidates.partition(":")[0]
     notes = [NOTES[kind] for kind in dict.fromkeys(metric.kind for metric in metrics) if kind in NOTES]
     first = "; ".join(
         [
-            f"Protocol {protocol}: {candidates}",
-            f"relevant: {matched.rule}",
+            f"Protocol {candidates}",
+            f"relevant: {counts.rule}",
             "gain 1 for a relevant item, cut at k or the end of the list",
             *notes,
             "tied scores count with the expected value under random order",
         ]
     )
-    left_out = [
-        f"{len(matched.user_ids) - n_users} without a relevant item",
-        f"{matched.n_unknown_users} unknown to the model",
-    ]
-    second = f"Mean over {n_users} users; users left out: {', '.join(left_out)}"
-    if ranking.n_seen:
-        second += f"; {ranking.n_seen} test rows left out as seen in training"
-    if matched.n_unknown_items:
+    left_out = [f"{counts.n_excluded} without a relevant item", f"{counts.n_unknown_users} unknown to the model"]
+    second = f"Mean over {counts.n_users} users; users left out: {', '.join(left_out)}"
+    if counts.n_seen:
+        second += f"; {counts.n_seen} test rows left out as seen in training"
+    if counts.n_unknown_items:
         fate = "rank last" if protocol == "rated" else "count as not found"
-        second += f"; {matched.n_unknown_items} test items unknown to the model {fate}"
-    if protocol == "rated" and matched.labels.relevant.all():
+        second += f"; {counts.n_unknown_items} test items unknown to the model {fate}"
+    if protocol == "rated" and counts.all_relevant:
         second += "; every ranked item is relevant, so all orders have the same ndcg, map, mrr, precision and recall"
     return f"{first}. {second}."

@@ -99,17 +99,47 @@ class Matched:
     """Distinct items of the matched users that the model does not know."""
 
 
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """What test rows are worth, (n_rows,) each."""
+
+    relevant: Float64Array
+    gain: Float64Array
+    stop: Float64Array
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Labels of the users that a model knows, and which users and items of the test data it knows."""
+
+    labels: Labels
+    known_users: BoolArray
+    """(test users,)"""
+    used_items: Int64Array
+    """Items of the known users, by their numbers in the test data"""
+    known_items: BoolArray
+    """Which of them the model knows"""
+
+
 def match(model: Ranker, test: Interactions, *, relevant: float | None, graded: bool) -> Matched:
     """Label the test rows of the users that `model` knows, matched by original id.
 
     Several rows of one user and item (feedback types) become one: relevant if any is, with the highest grade.
     """
     flags, rule = relevance(test, relevant)
-    gain, stop = _grades(test, flags) if graded else (np.zeros(len(test)), np.zeros(len(test)))
+    found = find_labels(model, test, judge(test, flags, graded=graded))
+    has_rows = np.diff(test.indptr) > 0
+    _check_overlap("user", test.users.ids[has_rows], model.user_map.ids, bool(found.known_users.any()))
+    _check_overlap("item", test.items.ids[found.used_items], model.item_map.ids, bool(found.known_items.any()))
+    unknown = int((has_rows & ~found.known_users).sum()), int((~found.known_items).sum())
+    return Matched(found.labels, test.users.ids[found.known_users], rule, *unknown)
+
+
+def find_labels(model: Ranker, test: Interactions, judged: Judged) -> Found:
+    """The labels of `test`, or of a part of the test data, for the users that `model` knows; there may be none."""
     has_rows = np.diff(test.indptr) > 0
     users = np.where(has_rows, model.user_map.index(test.users.ids), -1)
     known = users >= 0
-    _check_overlap("user", test.users.ids[has_rows], model.user_map.ids, bool(known.any()))
     pairs = np.flatnonzero(test.pair_starts)
     chosen = known[test.user_index[pairs]]
     rows = pairs[chosen]
@@ -118,16 +148,15 @@ def match(model: Ranker, test: Interactions, *, relevant: float | None, graded: 
     items = model.item_map.index(test.items.ids[used])
     number = np.full(test.n_items, -1, np.int64)
     number[used] = items
-    _check_overlap("item", test.items.ids[used], model.item_map.ids, bool((items >= 0).any()))
     sizes = np.bincount(test.user_index[rows], minlength=test.n_users)[known]
-    columns = (np.maximum.reduceat(column, pairs)[chosen] for column in (flags, gain, stop))
+    values = (judged.relevant, judged.gain, judged.stop)
+    columns = (np.maximum.reduceat(column, pairs)[chosen] if len(pairs) else column for column in values)
     labels = Labels(users[known], np.concatenate(([0], np.cumsum(sizes))), number[indices], *columns)
-    n_unknown_users = int((has_rows & ~known).sum())
-    return Matched(labels, test.users.ids[known], rule, n_unknown_users, int((items < 0).sum()))
+    return Found(labels, known, used, items >= 0)
 
 
 def relevance(test: Interactions, threshold: float | None) -> tuple[Float64Array, str]:
-    """1.0 for relevant rows, and the rule in words."""
+    """1.0 for relevant rows, and the rule in words; an error if no row is relevant."""
     if len(test) == 0:
         raise DataError("the test data have no rows; split the data so that some are held out")
     if threshold is not None and not np.isfinite(threshold):
@@ -137,29 +166,45 @@ def relevance(test: Interactions, threshold: float | None) -> tuple[Float64Array
             "the test rows have feedback types but no weights, so that all of them, dislikes too, would count as relevant; "
             "give model.weigh(test), which weighs them as in training, or relevant=None if all are meant"
         )
+    flags, rule, values = relevant_rows(test, threshold)
+    if values is not None and not flags.any():
+        raise nothing_relevant(rule, float(values.min()), float(values.max()))
+    return flags, rule
+
+
+def relevant_rows(test: Interactions, threshold: float | None) -> tuple[Float64Array, str, Float32Array | None]:
+    """1.0 for relevant rows, of which there may be none, the rule in words, and the values that decide."""
     values, flags, rule = None, np.ones(len(test), dtype=np.bool_), "every test row"
     if test.ratings is not None and threshold is not None:
         values, flags, rule = test.ratings, test.ratings >= threshold, f"rating >= {threshold:g}"
     elif test.weights is not None:
         values, flags, rule = test.weights, test.weights > 0, "weight > 0"
-    if values is not None and not flags.any():
-        raise DataError(
-            f"no test row is relevant by the rule {rule}: values lie between {values.min():g} and {values.max():g}; "
-            "set relevant to the lowest rating that counts as liked"
-        )
-    return flags.astype(np.float64), rule
+    return flags.astype(np.float64), rule, values
 
 
-def _grades(test: Interactions, relevant: Float64Array) -> tuple[Float64Array, Float64Array]:
-    """Gain and stop chance of each row; without ratings a relevant row has grade 1."""
+def nothing_relevant(rule: str, least: float, most: float) -> DataError:
+    """The error of test data without a relevant row."""
+    return DataError(
+        f"no test row is relevant by the rule {rule}: values lie between {least:g} and {most:g}; "
+        "set relevant to the lowest rating that counts as liked"
+    )
+
+
+def judge(test: Interactions, relevant: Float64Array, *, graded: bool, highest: float | None = None) -> Judged:
+    """Gain and stop chance of each row; without ratings a relevant row has grade 1.
+
+    `highest` is the highest grade of all test data, where `test` is a part of them.
+    """
+    if not graded:
+        return Judged(relevant, np.zeros(len(test)), np.zeros(len(test)))
     grades = relevant if test.ratings is None else test.ratings.astype(np.float64)
-    highest = grades.max()
-    if grades.min() < 0 or highest > 1000:
+    highest = float(grades.max()) if highest is None else highest
+    if grades.min(initial=0.0) < 0 or highest > 1000:
         raise DataError(
             f"ndcg_graded and err need ratings between 0 and 1000, got {grades.min():g} to {highest:g}; rescale them"
         )
     # Divided before the difference, so that neither overflows nor loses what a small rating is worth.
-    return np.exp2(grades) - 1.0, np.exp2(grades - highest) - np.exp2(-highest)
+    return Judged(relevant, np.exp2(grades) - 1.0, np.exp2(grades - highest) - np.exp2(-highest))
 
 
 def _check_overlap(kind: str, test_ids: IdArray, model_ids: IdArray, overlap: bool) -> None:

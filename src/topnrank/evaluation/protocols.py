@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from topnrank._typing import Float32Array, Float64Array, Int64Array
-from topnrank.errors import DataError, DivergenceError
+from topnrank.errors import DivergenceError
 from topnrank.evaluation.labels import Labels, Ranker
 from topnrank.evaluation.metrics import Measured, Metric, cuts_of, depth_of
-from topnrank.evaluation.top_lists import TopLists
+from topnrank.evaluation.top_lists import Crowd, TopLists
 from topnrank.kernels import metrics as kernels
 from topnrank.kernels.serving import forget
 
@@ -32,8 +32,8 @@ class Ranking:
     """Test rows left out because the user has the item in training."""
 
 
-def rank_rated(model: Ranker, labels: Labels, metrics: Sequence[Metric]) -> Ranking:
-    """Lists that hold the user's own test items; those the model does not know come last."""
+def rank_rated(model: Ranker, labels: Labels, metrics: Sequence[Metric], crowd: Crowd | None = None) -> Ranking:
+    """Lists that hold the user's own test items; those the model does not know come last. For `crowd` see `TopLists`."""
     scores = np.full(len(labels.items), -np.inf, dtype=np.float32)
     known = np.flatnonzero(labels.items >= 0)
     users = labels.users[labels.owner]
@@ -47,19 +47,21 @@ def rank_rated(model: Ranker, labels: Labels, metrics: Sequence[Metric]) -> Rank
     ranked, groups = labels.rows(order), _tie_groups(scores[order], labels.owner)
     above = np.repeat(groups.starts - labels.indptr[groups.owner], groups.sizes)
     places = (above, np.repeat(groups.sizes, groups.sizes), np.diff(labels.indptr))
-    top = TopLists.of(metrics, model, labels.users)
+    top = TopLists.of(metrics, model, labels.users, crowd)
     top.add(labels.owner, ranked.items, np.arange(len(order)) - labels.indptr[labels.owner])
     return Ranking(_measure(ranked, places, metrics), top)
 
 
-def rank_catalogue(model: Ranker, labels: Labels, metrics: Sequence[Metric], *, exclude_seen: bool) -> Ranking:
+def rank_catalogue(
+    model: Ranker, labels: Labels, metrics: Sequence[Metric], *, exclude_seen: bool, crowd: Crowd | None = None
+) -> Ranking:
     """Lists that hold every item of the model, without the user's training items where `exclude_seen`.
 
     Test items the model does not know stand nowhere, but count among those it should have found.
     """
     n_users, n_items = len(labels.users), len(model.item_map)
     size = max(1, _BLOCK_BYTES // (4 * n_items))
-    top = TopLists.of(metrics, model, labels.users)
+    top = TopLists.of(metrics, model, labels.users, crowd)
     parts, n_rows = [], 0
     for first in range(0, n_users, size):
         block_labels = labels.between(first, min(first + size, n_users))
@@ -70,13 +72,7 @@ def rank_catalogue(model: Ranker, labels: Labels, metrics: Sequence[Metric], *, 
         n_rows += n_kept
     names = ("sums", "auc", "ideal", "n_relevant", "length")
     joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
-    n_seen = len(labels.items) - n_rows
-    if n_rows == 0:
-        raise DataError(
-            "every test row is also a training row of the model, so none is left to find; evaluate on held-out "
-            "rows, or in Python with exclude_seen=False"
-        )
-    return Ranking(replace(parts[0], **joined), top, n_seen)
+    return Ranking(replace(parts[0], **joined), top, len(labels.items) - n_rows)
 
 
 def _rank_block(block: Float32Array, labels: Labels, metrics: Sequence[Metric]) -> tuple[Measured, int]:

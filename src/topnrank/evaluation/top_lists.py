@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -9,6 +10,15 @@ from topnrank._typing import BoolArray, Float32Array, Float64Array, Int64Array, 
 from topnrank.evaluation.labels import Ranker
 from topnrank.evaluation.metrics import Metric
 from topnrank.kernels.serving import top_items
+
+
+class Crowd(NamedTuple):
+    """How many users the training data have."""
+
+    by_item: Float64Array
+    """(n_items,) training users of each item"""
+    users: int
+    """With at least one training row"""
 
 
 @dataclass(frozen=True)
@@ -55,14 +65,17 @@ class TopLists:
     """(n_users,) mean number of training users over each user's own training items; empty if not wanted"""
 
     @classmethod
-    def of(cls, metrics: Sequence[Metric], model: Ranker, users: Int64Array) -> "TopLists":
-        """Empty, for those of `metrics` that need it; `users` are the model's numbers of them."""
+    def of(cls, metrics: Sequence[Metric], model: Ranker, users: Int64Array, crowd: Crowd | None = None) -> "TopLists":
+        """Empty, for those of `metrics` that need it; `users` are the model's numbers of them.
+
+        `crowd` is that of all training data, where `model` knows but a part of the users.
+        """
         n_items = len(model.item_map)
         shown = {metric.cut: np.zeros(n_items, np.bool_) for metric in metrics if metric.kind == "coverage"}
         wanted = {(metric.kind, metric.cut) for metric in metrics if metric.kind in ("novelty", "popularity")}
         if not wanted:
             return cls(n_items, shown, {}, np.empty(0))
-        seen_by, n_users = _training_users(model)
+        seen_by, n_users = training_users(model) if crowd is None else crowd
         information = np.log2(max(n_users, 1)) - np.log2(np.maximum(seen_by, 1.0))
         numbers = {"novelty": information, "popularity": seen_by}
         means = {(kind, cut): ListMeans.empty(numbers[kind], len(users)) for kind, cut in wanted}
@@ -98,12 +111,17 @@ class TopLists:
         return means if metric.kind == "novelty" else means / self.profiles
 
 
-def _training_users(model: Ranker) -> tuple[Float64Array, int]:
-    """(n_items,) number of training users of each item, and of all training users; rows of one pair count once."""
+def needs_crowd(metrics: Sequence[Metric]) -> bool:
+    """Whether one of `metrics` asks how many training users an item has."""
+    return any(metric.kind in ("novelty", "popularity") for metric in metrics)
+
+
+def training_users(model: Ranker) -> Crowd:
+    """Training users of each item, and of all; rows of one pair count once."""
     owner = np.repeat(np.arange(len(model.user_map)), np.diff(model.seen_indptr))
     pairs = np.unique(owner * len(model.item_map) + model.seen_indices)
     counts = np.bincount(pairs % len(model.item_map), minlength=len(model.item_map))
-    return counts.astype(np.float64), int((np.diff(model.seen_indptr) > 0).sum())
+    return Crowd(counts.astype(np.float64), int((np.diff(model.seen_indptr) > 0).sum()))
 
 
 def _profiles(model: Ranker, users: Int64Array, seen_by: Float64Array) -> Float64Array:

@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from topnrank._typing import Int64Array
+from topnrank.cluster.package import ship_package
 from topnrank.data.duplicates import DUPLICATE_RULES, Rows, unique_rows
 from topnrank.data.frames import Columns
 from topnrank.data.ids import IdMap
@@ -153,6 +154,7 @@ class SparkInteractions:
     @classmethod
     def _of_rows(cls, rows: CheckedRows, duplicates: str, wanted: int | None) -> Self:
         session = rows.frame.sparkSession
+        ship_package(session)
         counts = rows.frame.groupBy(sf.col("user").alias("id")).agg(sf.count(sf.lit(1)).alias("rows"))
         users = number_ids(counts, "user")
         items = number_ids(rows.frame.select(sf.col("item").alias("id")).distinct(), "item")

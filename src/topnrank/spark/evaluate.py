@@ -32,7 +32,7 @@ from topnrank.spark.dealing import Arrays
 from topnrank.spark.frames import SOURCE, CheckedRows, checked_rows, id_column
 from topnrank.spark.numbering import Numbered, number_ids
 from topnrank.spark.served import Learnt, Served, ServedBlock, block_model
-from topnrank.spark.tables import guarded, is_integer, known_numbers, unguarded
+from topnrank.spark.tables import guarded, is_integer, known_numbers, task_threads, unguarded
 
 
 class QuestionOptions(TypedDict, total=False):
@@ -236,7 +236,8 @@ class _Task:
     plan: "Broadcast[_Plan]"
 
     def __call__(self, pair: tuple[ServedBlock, Arrays]) -> _Found:
-        found, error = guarded(lambda both: measure_block(self.learnt.value, self.plan.value, both))(pair)
+        with task_threads():
+            found, error = guarded(lambda both: measure_block(self.learnt.value, self.plan.value, both))(pair)
         return _Found((), {}, error) if error else found
 
 

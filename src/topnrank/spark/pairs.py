@@ -8,7 +8,7 @@ from pyspark.sql import functions as sf
 from topnrank.spark.dealing import Arrays, deal
 from topnrank.spark.frames import column_of, id_column
 from topnrank.spark.served import Learnt, Served, ServedBlock, block_model
-from topnrank.spark.tables import frame_of_tables, is_integer, known_numbers
+from topnrank.spark.tables import frame_of_tables, is_integer, known_numbers, task_threads
 
 _USER, _ITEM, _SCORE = "__user", "__item", "__score"
 
@@ -41,5 +41,6 @@ def score_pairs(served: Served, rows: DataFrame, names: tuple[str, str], output:
 def _scored(learnt: Learnt, block: ServedBlock, dealt: Arrays) -> pa.Table:
     """Inside a task: the scores of the pairs of a block."""
     model = block_model(learnt, block)
-    scores = model.score_pairs(model.user_map.index(dealt["user_number"]), dealt["number"])
+    with task_threads():
+        scores = model.score_pairs(model.user_map.index(dealt["user_number"]), dealt["number"])
     return pa.table({**dealt, "score": np.asarray(scores, np.float32)})

@@ -17,7 +17,7 @@ from topnrank.spark.blocks import collect_table
 from topnrank.spark.dealing import deal
 from topnrank.spark.frames import column_of, id_column
 from topnrank.spark.served import Learnt, Served, ServedBlock, block_model, frame_of
-from topnrank.spark.tables import frame_of_tables, is_integer, with_ids
+from topnrank.spark.tables import frame_of_tables, is_integer, task_threads, with_ids
 
 UNKNOWN = ("error", "skip")
 LIST_ROWS = 2**20
@@ -76,7 +76,8 @@ def _lists(
     numbers = np.arange(block.first, block.first + block.n_users) if users is None else np.sort(users)
     size = max(1, LIST_ROWS // n)
     for first in range(0, len(numbers), size):
-        table = recommend_table(model, numbers[first : first + size], None, n, asked)
+        with task_threads():
+            table = recommend_table(model, numbers[first : first + size], None, n, asked)
         yield table.cast(pa.schema({"user": "int64", "item": "int64", "score": "float32", "rank": "int32"}.items()))
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from topnrank.models.prepare import Prepared, prepare
 from topnrank.scorers import RatingResiduals, Rows, TypeChannels
 from topnrank.scorers.base import NO_RESIDUALS
 from topnrank.spark.blocks import SparkInteractions, UserBlock, collect_ids
+from topnrank.spark.tables import task_threads
 
 USER, SEEN = "user_", "seen_"
 """How the names of arrays begin whose rows belong to users, and to the users' training rows."""
@@ -117,7 +117,8 @@ def served_block(
     prepared = prepare(data, policy, model.selection(), strict=False, earlier=earlier)
     arrays: dict[str, FloatArray] = {} if factors is None else {"user_factors": factors}
     if prepared.residuals is not None:
-        arrays["user_factors"] = history_sums(model, learnt.arrays, prepared.rows)
+        with task_threads():
+            arrays["user_factors"] = history_sums(model, learnt.arrays, prepared.rows)
     values = prepared.data.ratings if facts["value"] == "ratings" else prepared.data.weights
     assert values is not None
     arrays[VALUES] = values.astype(np.float32)
@@ -152,8 +153,12 @@ class Served:
     """`ServedBlock`s, one in each partition"""
     firsts: Int64Array
     """(n_blocks + 1,) the first user of each block, and in the end the number of users"""
+    shared: "Broadcast[Learnt]" = field(repr=False)
+    """`learnt`, sent to every worker once"""
     local: Model | None = field(default=None, repr=False)
     """The same model on the driver, where it is there anyway"""
+    cached: tuple[DataFrame, ...] = field(default=(), repr=False)
+    """What `users` and `items` are read from"""
 
     @property
     def n_users(self) -> int:
@@ -170,11 +175,6 @@ class Served:
         """Blocks of users."""
         return len(self.firsts) - 1
 
-    @cached_property
-    def shared(self) -> "Broadcast[Learnt]":
-        """What every worker needs, sent once."""
-        return self.session.sparkContext.broadcast(self.learnt)
-
     @classmethod
     def of_rows(cls, learnt: Learnt, data: SparkInteractions, factors: RDD[Any] | None = None) -> "Served":
         """A model trained on `data`; `factors` has the users' vectors of each block, unless they come from histories."""
@@ -185,12 +185,12 @@ class Served:
         else:
             blocks = data.blocks.zip(factors).map(lambda both: served_block(shared.value, both[0], names, both[1]))
         blocks = blocks.persist(StorageLevel.MEMORY_AND_DISK)
-        return cls(data.session, learnt, data.users, data.items, blocks, data.firsts)
+        return cls(data.session, learnt, data.users, data.items, blocks, data.firsts, shared, cached=data.cached)
 
     @classmethod
     def of_local(cls, model: Model, session: SparkSession, like: SparkInteractions | None = None) -> "Served":
         """A model of the library, cut into blocks: those of the training data, or as many as there are cores."""
-        fitted = model.fitted
+        fitted, learnt = model.fitted, Learnt.of(model)
         if like is None:
             n_blocks = max(1, min(session.sparkContext.defaultParallelism, len(fitted.users)))
             firsts = np.arange(n_blocks + 1) * len(fitted.users) // n_blocks
@@ -200,7 +200,8 @@ class Served:
             users, items, firsts = like.users, like.items, like.firsts
         parts = list(_cut(fitted, firsts))
         blocks = session.sparkContext.parallelize(parts, len(parts)).persist(StorageLevel.MEMORY_AND_DISK)
-        return cls(session, Learnt.of(model), users, items, blocks, firsts, model)
+        shared = session.sparkContext.broadcast(learnt)
+        return cls(session, learnt, users, items, blocks, firsts, shared, model, like.cached if like else ())
 
     def to_local(self) -> Model:
         """The model of the library, on the driver."""
@@ -221,8 +222,11 @@ class Served:
         return model
 
     def unpersist(self) -> None:
-        """Lets go of the blocks' memory and disk in the cluster."""
+        """Lets go of memory and disk in the cluster."""
         self.blocks.unpersist()
+        self.shared.unpersist()
+        for frame in self.cached:
+            frame.unpersist()
 
 
 def _cut(fitted: Fitted, firsts: Int64Array) -> Iterator[ServedBlock]:

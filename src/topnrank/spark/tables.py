@@ -1,16 +1,18 @@
 """Arrow tables made inside tasks as DataFrames, and rows of a DataFrame brought to the blocks of their users."""
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pyarrow as pa
-from pyspark import RDD
+from pyspark import RDD, TaskContext
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql import types as kinds
 
 from topnrank import errors
 from topnrank.errors import TopNRankError
+from topnrank.kernels._jit import threads
 
 BATCH_ROWS = 2**18
 """Rows of a table that travel together."""
@@ -33,6 +35,12 @@ def _read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for data in batch.column("data"):
             yield from pa.ipc.open_stream(data.as_buffer())
+
+
+def task_threads() -> AbstractContextManager[None]:
+    """Kernels inside use the cores of the task, not all of the machine: other tasks run beside it."""
+    task = TaskContext.get()
+    return threads(task.cpus() if task is not None else 0)
 
 
 def guarded(task: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, tuple[str, str] | None]]:

@@ -1,0 +1,222 @@
+"""Recommending, scoring and evaluating in the cluster give what one machine gives."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from frames_for_tests import EVENTS, RATED, collected, events, ratings
+
+import topnrank
+from topnrank import DataError, EventWeights, Interactions, ParameterError, TopNRank, UnknownIdError, evaluate
+from topnrank.evaluation import METRICS
+from topnrank.spark.blocks import SparkInteractions
+from topnrank.spark.evaluate import Question, evaluate_blocks
+from topnrank.spark.pairs import score_pairs
+from topnrank.spark.recommend import recommend_blocks
+from topnrank.spark.served import Learnt, Served
+
+pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+WEIGHTS = EventWeights({"buy": 1.0, "view": 0.1, "dislike": -1.0})
+SMALL = {"factors": 4, "epochs": 2, "num_threads": 1}
+EVERY_METRIC = [name if name == "auc" else f"{name}@5" for name in METRICS] + ["ndcg", "coverage@2", "novelty@20"]
+
+
+def halves(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Training and test rows; the test rows know two more users and items."""
+    held_out = np.random.default_rng(5).random(len(frame)) < 0.4
+    strangers = frame.head(3).assign(
+        user=["new", "new", frame["user"].iloc[0]], item=[frame["item"].iloc[1], 5000, 5001]
+    )
+    return frame[~held_out], pd.concat([frame[held_out], strangers], ignore_index=True)
+
+
+def table(lists: pd.DataFrame) -> pd.DataFrame:
+    return lists.sort_values(["user", "rank"], ignore_index=True)
+
+
+@pytest.fixture(scope="module")
+def rated():
+    return halves(ratings())
+
+
+@pytest.fixture(scope="module")
+def model(rated):
+    return TopNRank(**SMALL).fit(Interactions.from_frame(rated[0], columns=RATED))
+
+
+@pytest.fixture(scope="module")
+def served(spark, model):
+    found = Served.of_local(model, spark)
+    assert found.n_blocks == 2
+    yield found
+    found.unpersist()
+
+
+def test_all_users_get_the_lists_of_one_machine(served, model):
+    found = collected(recommend_blocks(served, n=7))
+    pd.testing.assert_frame_equal(table(found), table(model.recommend(n=7).to_pandas()), check_dtype=False)
+
+
+def test_some_users_and_options_give_the_lists_of_one_machine(spark, served, model):
+    users = [model.user_ids_[3], model.user_ids_[30], model.user_ids_[31]]
+    items = model.item_ids_
+    options = {
+        "exclude_seen": False,
+        "items": items[:20].tolist(),
+        "exclude": [str(items[2])],
+        "min_score": -0.5,
+        "groups": {int(item): int(item) % 2 for item in items},
+        "max_per_group": 3,
+    }
+    asked = spark.createDataFrame([(user,) for user in [*users, users[0]]], "who string")
+    found = collected(recommend_blocks(served, asked, user_column="who", n=5, **options))
+    pd.testing.assert_frame_equal(
+        table(found), table(model.recommend(users, n=5, **options).to_pandas()), check_dtype=False
+    )
+
+
+def test_unknown_users_are_an_error_or_left_out(spark, served, model):
+    asked = spark.createDataFrame([(model.user_ids_[0],), ("nobody",)], "user string")
+    with pytest.raises(UnknownIdError, match="does not know 1 of the users, for example 'nobody'"):
+        recommend_blocks(served, asked)
+    assert recommend_blocks(served, asked, n=3, unknown="skip").count() == 3
+
+
+def test_wishes_that_cannot_be_met_are_refused(spark, served):
+    with pytest.raises(UnknownIdError, match="does not know item 12345"):
+        recommend_blocks(served, exclude=[12345])
+    with pytest.raises(ParameterError, match="items by user is not possible on Spark"):
+        recommend_blocks(served, items={"u0": [1]})
+    with pytest.raises(ParameterError, match="an option"):
+        recommend_blocks(served, histories={})
+    with pytest.raises(ParameterError, match="no column 'user', only 'id'"):
+        recommend_blocks(served, spark.range(1))
+
+
+def test_scores_of_pairs_are_those_of_one_machine(spark, served, model, rated):
+    _, test = rated
+    found = collected(score_pairs(served, spark.createDataFrame(test), ("user", "item"), "s", drop=False))
+    assert list(found.columns) == [*test.columns, "s"]
+    known = found["user"].isin(model.user_ids_) & found["item"].isin(model.item_ids_)
+    assert (len(found), int(known.sum())) == (len(test), len(test) - 3)
+    assert found["s"][~known].isna().all()
+    expected = model.score(found["user"][known].tolist(), found["item"][known].tolist())
+    np.testing.assert_array_equal(found["s"][known], expected)
+    assert score_pairs(served, spark.createDataFrame(test), ("user", "item"), "s", drop=True).count() == known.sum()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"protocol": "rated", "metrics": EVERY_METRIC},
+        {"protocol": "catalogue", "metrics": EVERY_METRIC, "relevant": 3.0},
+        {"protocol": "catalogue", "metrics": ["auc", "err"], "exclude_seen": False, "relevant": None},
+    ],
+)
+def test_evaluation_gives_the_numbers_of_one_machine(spark, served, model, rated, arguments):
+    expected = evaluate(model, Interactions.from_frame(rated[1], columns=RATED), **arguments)
+    question = Question(**arguments, per_user=True)
+    found = evaluate_blocks(served, spark.createDataFrame(rated[1]).repartition(3), RATED, question)
+    assert found.values == pytest.approx(expected.values, rel=1e-12)
+    assert found.convention == expected.convention
+    assert found.to_dict().keys() == expected.to_dict().keys()
+    for name in ("n_users", "n_excluded", "n_unknown_users", "n_unknown_items", "n_seen", "undefined"):
+        assert getattr(found, name) == getattr(expected, name), name
+    assert found.user_ids.tolist() == expected.user_ids.tolist()
+    for name, values in expected.per_user.items():
+        np.testing.assert_array_equal(found.per_user[name], values)
+
+
+def test_values_of_users_are_not_collected_unless_asked_for(spark, served, rated):
+    found = evaluate_blocks(served, spark.createDataFrame(rated[1]), RATED)
+    assert (found.per_user, len(found.user_ids)) == ({}, 0)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"user": "nobody"},
+            "no user of the test data is known to the model: .* such as 'nobody', the model users such",
+        ),
+        ({"item": 7000}, "no item of the test data is known to the model: .* such as 7000, the model items such as"),
+        ({"rating": 2.0}, "no test row is relevant by the rule rating >= 4: values lie between 2 and 2"),
+    ],
+)
+def test_test_rows_that_say_nothing_are_refused(spark, served, rated, change, message):
+    test = rated[1].assign(**change).drop_duplicates(["user", "item"])
+    with pytest.raises(DataError, match=message):
+        evaluate_blocks(served, spark.createDataFrame(test), RATED)
+
+
+def test_training_rows_and_repeated_rows_are_no_test_rows(spark, served, rated):
+    train = spark.createDataFrame(rated[0])
+    with pytest.raises(DataError, match="every test row is also a training row"):
+        evaluate_blocks(served, train, RATED, Question(protocol="catalogue"))
+    with pytest.raises(DataError, match="must occur once"):
+        evaluate_blocks(served, train.union(train), RATED)
+
+
+MODELS = {
+    "factors": TopNRank(users="factors", **SMALL),
+    "catalogue": TopNRank(protocol="catalogue", recency=5.0, **SMALL),
+    "random": topnrank.Random(),
+    "ease by users": topnrank.EASE(max_items=25),
+    "neighbours": topnrank.NeighbourRidge(neighbours=5),
+    "item mean": topnrank.ItemMean(),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_kind_of_model_scores_as_on_one_machine(spark, name):
+    frame = ratings(n_users=20) if name == "ease by users" else ratings()
+    train, test = halves(frame)
+    model = MODELS[name].fit(Interactions.from_frame(train, columns=RATED))
+    served = Served.of_local(model, spark)
+    expected = evaluate(model, Interactions.from_frame(test, columns=RATED), protocol="catalogue", metrics="ndcg@5")
+    question = Question(protocol="catalogue", metrics="ndcg@5", per_user=True)
+    found = evaluate_blocks(served, spark.createDataFrame(test), RATED, question)
+    np.testing.assert_array_equal(found.per_user["ndcg@5"], expected.per_user["ndcg@5"])
+    lists = collected(recommend_blocks(served, n=3))
+    pd.testing.assert_frame_equal(table(lists), table(model.recommend(n=3).to_pandas()), check_dtype=False)
+    served.unpersist()
+
+
+@pytest.mark.parametrize(
+    "local",
+    [
+        TopNRank(**SMALL),
+        TopNRank(protocol="catalogue", recency=5.0, **SMALL),
+        topnrank.XCLiMF(**SMALL),
+    ],
+)
+def test_users_parts_made_of_training_blocks_are_those_of_fit(spark, local):
+    """What is learnt about items and the blocks of training rows are enough: nothing of the users is collected."""
+    train, _ = halves(ratings())
+    data = SparkInteractions.from_frame(spark.createDataFrame(train), RATED, blocks=3)
+    model = local.fit(Interactions.from_frame(train, columns=RATED))
+    served = Served.of_rows(Learnt.of(model), data)
+    again = served.to_local()
+    assert served.local is None
+    assert again.fitted.arrays.keys() == model.fitted.arrays.keys()
+    for name, array in model.fitted.arrays.items():
+        np.testing.assert_array_equal(again.fitted.arrays[name], array, err_msg=name)
+    np.testing.assert_array_equal(again.fitted.indices, model.fitted.indices)
+    assert again.recommend(n=3).equals(model.recommend(n=3))
+    data.unpersist()
+    served.unpersist()
+
+
+def test_events_weigh_in_the_cluster_what_they_weighed_in_training(spark):
+    train, test = halves(events())
+    again = train.assign(type="view")
+    train = pd.concat([train[train["type"] != "view"], again], ignore_index=True)
+    local = TopNRank(protocol="rated", feedback=WEIGHTS, type_vectors=True, **SMALL)
+    model = local.fit(Interactions.from_frame(train, columns=EVENTS))
+    data = SparkInteractions.from_frame(spark.createDataFrame(train), EVENTS, blocks=3)
+    served = Served.of_rows(Learnt.of(model), data)
+    expected = evaluate(model, model.weigh(Interactions.from_frame(test, columns=EVENTS)), metrics="ndcg@3")
+    found = evaluate_blocks(served, spark.createDataFrame(test), EVENTS, Question(metrics="ndcg@3", per_user=True))
+    np.testing.assert_array_equal(found.per_user["ndcg@3"], expected.per_user["ndcg@3"])
+    assert found.convention == expected.convention
+    data.unpersist()
+    served.unpersist()
