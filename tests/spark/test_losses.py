@@ -6,7 +6,9 @@ import signal
 import threading
 import time
 
+import pyarrow.parquet as pq
 import pytest
+from hdfs_native import Client
 from numpy.testing import assert_array_equal
 from settings import settings
 
@@ -53,38 +55,15 @@ def test_executors_killed_at_random_moments_change_nothing(cluster, spark, users
     assert_same_bits(model, expected)
 
 
-def train_command(folder, data, checkpoint, model, cluster):
-    length = ("--set", "users=factors", "--set", "factors=4", "--set", "epochs=12", "--set", "batch_size=30")
+def train_command(data, checkpoint, model, cluster):
+    length = ("--set", "users=factors", "--set", "factors=4", "--set", "epochs=6", "--set", "batch_size=30")
     spark = ("--engine", "spark", "--master", cluster.master, "--checkpoint", checkpoint)
     return cluster.driver(["-m", "topnrank", "train", data, "-o", model, *length, *spark])
 
 
 def finish(process):
-    out, err = process.communicate(timeout=300)
+    _, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
-    return out
-
-
-def test_a_killed_driver_resumes_from_its_checkpoint_on_hdfs(cluster, hdfs, tmp_path):
-    import pyarrow.parquet as pq
-    from hdfs_native import Client
-
-    data, client = tmp_path / "ratings.parquet", Client(hdfs.address)
-    pq.write_table(DATA.to_arrow(), data)
-    folder = f"{hdfs.address}/runs/killed"
-    process = train_command(tmp_path, data, folder, f"{folder}/model.safetensors", cluster)
-    while process.poll() is None and not any(
-        "checkpoint.safetensors" in name for name in listed(client, "/runs/killed")
-    ):
-        time.sleep(0.1)
-    time.sleep(random.Random(1).uniform(0.0, 2.0))
-    os.kill(process.pid, signal.SIGKILL)
-    process.communicate()
-    assert not any("model" in name for name in listed(client, "/runs/killed"))
-    finish(train_command(tmp_path, data, folder, f"{folder}/model.safetensors", cluster))
-    whole = f"{hdfs.address}/runs/whole"
-    finish(train_command(tmp_path, data, whole, tmp_path / "model.safetensors", cluster))
-    assert_same_bits(tnr.load(f"{folder}/model.safetensors"), tnr.load(tmp_path / "model.safetensors"))
 
 
 def listed(client, folder):
@@ -92,3 +71,22 @@ def listed(client, folder):
         return [status.path for status in client.list_status(folder)]
     except FileNotFoundError:
         return []
+
+
+def test_a_killed_driver_resumes_from_its_checkpoint_on_hdfs(cluster, hdfs, tmp_path):
+    data, client = tmp_path / "ratings.parquet", Client(hdfs.address)
+    pq.write_table(DATA.to_arrow(), data)
+    model = f"{hdfs.address}/killed.safetensors"
+    process = train_command(data, f"{hdfs.address}/killed", model, cluster)
+    while process.poll() is None and not any(
+        name.endswith("/checkpoint.safetensors") for name in listed(client, "/killed")
+    ):
+        time.sleep(0.1)
+    time.sleep(random.Random(1).uniform(0.0, 2.0))
+    assert process.poll() is None, process.communicate()
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert not any(name.endswith("/killed.safetensors") for name in listed(client, "/"))
+    finish(train_command(data, f"{hdfs.address}/killed", model, cluster))
+    finish(train_command(data, tmp_path / "whole", tmp_path / "whole.safetensors", cluster))
+    assert_same_bits(tnr.load(model), tnr.load(tmp_path / "whole.safetensors"))
