@@ -10,7 +10,7 @@ from topnrank import DataError, EventWeights, Interactions, ParameterError, TopN
 from topnrank.evaluation import METRICS
 from topnrank.spark.blocks import SparkInteractions
 from topnrank.spark.evaluate import Question, evaluate_blocks
-from topnrank.spark.pairs import score_pairs
+from topnrank.spark.pairs import score_rows
 from topnrank.spark.recommend import recommend_blocks
 from topnrank.spark.served import Learnt, Served
 
@@ -21,11 +21,13 @@ EVERY_METRIC = [name if name == "auc" else f"{name}@5" for name in METRICS] + ["
 
 
 def halves(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Training and test rows; the test rows know two more users and items."""
+    """Training and test rows; the test rows know a user and two items more, and that user gives the highest rating."""
     held_out = np.random.default_rng(5).random(len(frame)) < 0.4
     strangers = frame.head(3).assign(
         user=["new", "new", frame["user"].iloc[0]], item=[frame["item"].iloc[1], 5000, 5001]
     )
+    if "rating" in frame:
+        strangers["rating"] = [6.0, 1.0, 5.0]
     return frame[~held_out], pd.concat([frame[held_out], strangers], ignore_index=True)
 
 
@@ -94,14 +96,26 @@ def test_wishes_that_cannot_be_met_are_refused(spark, served):
 
 def test_scores_of_pairs_are_those_of_one_machine(spark, served, model, rated):
     _, test = rated
-    found = collected(score_pairs(served, spark.createDataFrame(test), ("user", "item"), "s", drop=False))
+    found = collected(score_rows(served, spark.createDataFrame(test), ("user", "item"), "s", drop=False))
     assert list(found.columns) == [*test.columns, "s"]
     known = found["user"].isin(model.user_ids_) & found["item"].isin(model.item_ids_)
     assert (len(found), int(known.sum())) == (len(test), len(test) - 3)
     assert found["s"][~known].isna().all()
     expected = model.score(found["user"][known].tolist(), found["item"][known].tolist())
     np.testing.assert_array_equal(found["s"][known], expected)
-    assert score_pairs(served, spark.createDataFrame(test), ("user", "item"), "s", drop=True).count() == known.sum()
+    assert score_rows(served, spark.createDataFrame(test), ("user", "item"), "s", drop=True).count() == known.sum()
+
+
+def test_rows_that_are_others_each_time_they_are_read_have_the_scores_of_their_own(spark, served, model):
+    items = ", ".join(f"{item}L" for item in model.item_ids_)
+    drawn = spark.range(100).selectExpr(
+        f"'{model.user_ids_[5]}' AS user",
+        f"element_at(array({items}), 1 + int(30 * rand())) AS item",
+        "map('a', id) AS other",
+    )
+    found = collected(score_rows(served, drawn, ("user", "item"), "s", drop=False))
+    np.testing.assert_array_equal(found["s"], model.score(model.user_ids_[5], found["item"].tolist()))
+    assert sorted(dict(pairs)["a"] for pairs in found["other"]) == list(range(100))
 
 
 @pytest.mark.parametrize(

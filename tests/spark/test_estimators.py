@@ -104,7 +104,7 @@ def test_a_model_trained_in_the_cluster_is_the_one_of_one_machine(model, local, 
 
 
 def test_transform_adds_scores(spark, model, local, frame):
-    rows = spark.createDataFrame(renamed(frame).head(20)).union(spark.sql("SELECT 'x', 0L, 1D, 0L"))
+    rows = spark.createDataFrame(renamed(frame)).limit(20).union(spark.sql("SELECT 'x', 0L, 1D, 0L"))
     found = model.transform(rows)
     assert found.columns == ["who", "what", "stars", "when", "prediction"]
     table = collected(found)

@@ -111,3 +111,15 @@ def test_validation_and_callbacks_work_as_on_one_machine(spark):
     assert ours.best_round_ == theirs.best_round_
     assert len(seen) == 2
     assert_allclose(seen[0], seen[1], atol=1e-5)
+
+
+@pytest.mark.realdata
+@pytest.mark.parametrize("users", ["history", "factors"])
+def test_movielens_1m_gives_the_model_and_the_metrics_of_one_machine(spark, realdata, users):
+    train, test = tnr.split_per_user(tnr.read(realdata / "ml-1m.parquet"), seed=0)
+    ours, theirs = fit_both(tnr.TopNRank(users=users, factors=10, epochs=2, batch_size=0.5), train)
+    assert_same_model(ours, theirs)
+    metrics = ["ndcg@10", "map@10"]
+    expected = tnr.evaluate(theirs, test, metrics=metrics)
+    found = tnr.evaluate(ours, test, metrics=metrics)
+    assert [found[name] for name in metrics] == pytest.approx([expected[name] for name in metrics], abs=1e-4)

@@ -26,13 +26,13 @@ from topnrank.engines.spark_items import (
     Items,
     RoutedItems,
     Traffic,
-    cut_rdd,
+    checkpointed,
     lasting,
     one_by_one,
 )
 from topnrank.engines.spark_settings import SparkSettings
 from topnrank.engines.spark_tasks import BlockVisit, Step, TrainingBlock, UserVectors, cut
-from topnrank.scorers.base import Rows
+from topnrank.scorers.base import Parameters, Rows
 
 if TYPE_CHECKING:
     from pyspark import RDD, Broadcast
@@ -54,7 +54,10 @@ class SparkEngine:
         lists = one_by_one(lists).persist(lasting())
         ends = lists.map(lambda block: block.first + block.rows.indptr.size - 1).collect()
         self._starts: Int64Array = np.array([0, *ends], np.int64)
-        self._items = self._item_side(State(self._of_items(state.parameters), self._of_items(state.accumulators)))
+        self._rest = {name: block for name, block in state.accumulators.items() if name not in state.parameters}
+        """What others keep among the accumulators; it belongs to no item and stays here"""
+        of_items = [name for name in state.parameters if name != self._user_block]
+        self._items = self._item_side(State(*({name: blocks[name] for name in of_items} for blocks in _both(state))))
         fixed = self._fixed(state.parameters["item_bias"].size)
         self._blocks = Blocks(lists, self._scattered(state), fixed)
         self._steps: list[Broadcast[Step]] = []
@@ -82,9 +85,6 @@ class SparkEngine:
         blocks = cut(problem.rows, wanted or max(int(context.defaultParallelism), -(-n_rows // ROWS_PER_BLOCK)))
         return cls(problem, state, session, context.parallelize(blocks, len(blocks)))
 
-    def _of_items(self, blocks: dict[str, Any]) -> dict[str, Any]:
-        return {name: block for name, block in blocks.items() if name != self._user_block}
-
     def _item_side(self, state: State) -> Items:
         if sum(block.nbytes for block in state.parameters.values()) <= self.settings.broadcastLimit:
             return BroadcastItems(self._problem, state, self.settings)
@@ -110,7 +110,7 @@ class SparkEngine:
         """All parameters, on the driver."""
         if self._gathered is None:
             items = self._items.state()
-            self._gathered = State(dict(items.parameters), dict(items.accumulators))
+            self._gathered = State(dict(items.parameters), dict(items.accumulators) | self._rest)
             if self._user_block is not None:
                 parts = self._blocks.vectors.map(_vectors_of).collect()
                 self._gathered.parameters[self._user_block] = np.concatenate([part.values for part in parts])
@@ -132,6 +132,8 @@ class SparkEngine:
 
     def remember(self) -> Callable[[], None]:
         """Keeps the parameters as they are; what is returned puts them back."""
+        if self._steps:
+            self._cut_lineage()  # what is kept must not depend on broadcasts that may be gone when it is put back
         put_items_back, vectors = self._items.remember(), self._blocks.vectors
 
         def put_back() -> None:
@@ -171,9 +173,10 @@ class SparkEngine:
     def _cut_lineage(self) -> None:
         """From here on nothing that was lost needs a visit before, nor what was broadcast for it."""
         self._items.cut_lineage()
-        if self._user_block is not None and not cut_rdd(self._blocks.vectors):
+        if self._user_block is not None:
             old = self._blocks.vectors
-            self._blocks = self._blocks._replace(vectors=self._scattered(self.state))
+            fresh = checkpointed(old)
+            self._blocks = self._blocks._replace(vectors=self._scattered(self.state) if fresh is None else fresh)
             old.unpersist()
         for step in self._steps:
             step.destroy()
@@ -183,3 +186,7 @@ class SparkEngine:
 def _vectors_of(left: BlockVisit) -> UserVectors:
     assert left.vectors is not None
     return left.vectors
+
+
+def _both(state: State) -> tuple[Parameters, Parameters]:
+    return state.parameters, state.accumulators

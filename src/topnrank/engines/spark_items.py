@@ -211,11 +211,11 @@ class RoutedItems:
 
     def cut_lineage(self) -> None:
         """By way of the driver, or of the checkpoint directory where there is one."""
-        cut = cut_rdd(self._blocks)
-        if cut:
-            return
         old = self._blocks
-        self._put(self.state())
+        if (fresh := checkpointed(old)) is not None:
+            self._blocks = fresh
+        else:
+            self._put(self.state())
         old.unpersist()
 
 
@@ -226,13 +226,14 @@ def item_ranges(state: State, parts: int) -> Int64Array:
     return starts
 
 
-def cut_rdd(rdd: "RDD[Any]") -> bool:
-    """Writes the RDD to the checkpoint directory, if there is one."""
+def checkpointed(rdd: "RDD[Any]") -> "RDD[Any] | None":
+    """The RDD read from the checkpoint directory, without a past; None where there is no such directory."""
     if rdd.context.getCheckpointDir() is None:
-        return False
-    rdd.checkpoint()
-    rdd.foreachPartition(_nothing)
-    return True
+        return None
+    fresh = one_by_one(rdd.map(_itself)).persist(lasting())  # Spark checkpoints only what no job has computed yet
+    fresh.checkpoint()
+    fresh.foreachPartition(_nothing)
+    return fresh
 
 
 def _nothing(elements: Iterable[Any]) -> None:
@@ -240,8 +241,8 @@ def _nothing(elements: Iterable[Any]) -> None:
         pass
 
 
-def _itself(number: int) -> int:
-    return number
+def _itself(element: Any) -> Any:
+    return element
 
 
 def _joined(parts: list[Parameters]) -> Parameters:

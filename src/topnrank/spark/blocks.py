@@ -149,7 +149,7 @@ class SparkInteractions:
         try:
             return cls._of_rows(rows, duplicates, blocks)
         finally:
-            rows.frame.unpersist()
+            rows.unpersist()
 
     @classmethod
     def _of_rows(cls, rows: CheckedRows, duplicates: str, wanted: int | None) -> Self:

@@ -125,7 +125,7 @@ def evaluate_blocks(served: Served, test: DataFrame, columns: Columns, question:
     question = question or Question()
     with ExitStack() as held:
         rows = checked_rows(test, columns, ordered=question.duplicates != "error")
-        held.callback(rows.frame.unpersist)
+        held.callback(rows.unpersist)
         highest, names = _highest(rows, question), type_names(rows)
         matched = _match(served, rows, held)
         n_items = served.n_items + matched.strangers.count

@@ -19,14 +19,14 @@ from pyspark.sql import functions as sf
 
 from topnrank._typing import Float32Array, Int32Array, Int64Array, IntArray
 from topnrank.data.column import to_numpy
-from topnrank.data.frames import Columns
+from topnrank.data.frames import Columns, check_columns
 from topnrank.data.ids import IdMap
 from topnrank.errors import DataError, ParameterError
 from topnrank.evaluation.evaluate import user_values
 from topnrank.evaluation.labels import RELEVANT, Labels
 from topnrank.evaluation.metrics import ACCURACY, parse_metrics
 from topnrank.evaluation.protocols import rank_rated
-from topnrank.spark.frames import checked_rows, column_of
+from topnrank.spark.frames import SOURCE, checked_rows, column_of
 
 _SCHEMA = "total double, users bigint"
 
@@ -81,18 +81,23 @@ class RankingEvaluator(Evaluator, DefaultParamsReadable, DefaultParamsWritable):
     def _evaluate(self, dataset: DataFrame) -> float:
         names = ("userCol", "itemCol", "labelCol", "predictionCol")
         user, item, label, score = (self.getOrDefault(name) for name in names)
-        rows = checked_rows(dataset, Columns(user=user, item=item, rating=label, weight=None)).frame.unpersist()
+        columns = Columns(user=user, item=item, rating=label)
+        check_columns(dataset.columns, columns, source=SOURCE)
         if score not in dataset.columns:
-            raise DataError(f"DataFrame: no column {score!r} (given as predictionCol); call model.transform first")
-        highest = rows.agg(sf.max("rating")).first()
+            raise DataError(f"{SOURCE}: no column {score!r} (given as predictionCol); call model.transform first")
+        chosen = dataset.select(*(column_of(name) for name in (user, item, label, score))).persist()
+        try:
+            checked_rows(chosen, columns).unpersist()
+            return self._mean(chosen.toDF("user", "item", "label", "score"))
+        finally:
+            chosen.unpersist()
+
+    def _mean(self, rows: DataFrame) -> float:
+        numbers = rows.select("user", sf.col("label").cast("double"), sf.col("score").cast("float"))
+        highest = numbers.agg(sf.max("label")).first()
         assert highest is not None
         measure = Measure(self._metric(), float(self.getOrDefault("relevant")), float(highest[0]))
-        chosen = dataset.select(
-            column_of(user).alias("user"),
-            column_of(label).cast("double").alias("label"),
-            column_of(score).cast("float").alias("score"),
-        )
-        found = chosen.repartition("user").mapInArrow(measure.run(), _SCHEMA).collect()
+        found = numbers.repartition("user").mapInArrow(measure.run(), _SCHEMA).collect()
         users = sum(row["users"] for row in found)
         if not users:
             raise DataError(f"no row has a label of at least {self.getOrDefault('relevant'):g}; lower relevant")

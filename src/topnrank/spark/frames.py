@@ -41,24 +41,36 @@ class CheckedRows:
 
     frame: DataFrame
     n_rows: int
+    cached: DataFrame
+    """The columns as they were given, which `frame` is read from"""
 
     def has(self, role: str) -> bool:
         """Whether there is such a column."""
         return role in self.frame.columns
 
+    def unpersist(self) -> None:
+        """Lets go of memory and disk in the cluster."""
+        self.cached.unpersist()
+
 
 def checked_rows(frame: DataFrame, columns: Columns, *, ordered: bool = False) -> CheckedRows:
     """The rows of `frame`, persisted; a DataError names the column, the rule, how many rows break it, and one of them.
 
-    With `ordered` a column `order` tells the place of each row, as `collect` would return them.
+    With `ordered` a column `order` tells the place of each row, as `collect` would return them. What is checked is what is
+    used later: rows are read once, because a DataFrame may give others each time, such as those of `limit` or `sample`.
     """
     require_classic(frame.sparkSession)
     check_columns(frame.columns, columns, source=SOURCE)
     readings = readings_of(frame, columns)
-    values = [sf.when(reading.good, reading.value).alias(role) for role, reading in readings.items()]
     place = [sf.monotonically_increasing_id().alias(ORDER)] if ordered else []
-    n_rows = _check(frame, columns, readings)
-    return CheckedRows(frame.select(*values, *place).persist(), n_rows)
+    given = frame.select(*(column_of(getattr(columns, role)).alias(role) for role in readings), *place).persist()
+    try:
+        n_rows = _check(given, columns)
+    except Exception:
+        given.unpersist()
+        raise
+    values = [sf.when(reading.good, reading.value).alias(role) for role, reading in _by_role(given).items()]
+    return CheckedRows(given.select(*values, *([ORDER] if ordered else [])), n_rows, given)
 
 
 def readings_of(frame: DataFrame, columns: Columns) -> dict[str, Reading]:
@@ -170,17 +182,24 @@ def _is_whole(column: Column) -> Column:
     return (sf.abs(number) <= EXACT_FLOAT_INTEGERS) & (sf.floor(number) == number)
 
 
-def _check(frame: DataFrame, columns: Columns, readings: dict[str, Reading]) -> int:
+def _by_role(given: DataFrame) -> dict[str, Reading]:
+    """How columns that have the names of their roles are read."""
+    roles = {role: role for role in given.columns if role != ORDER}
+    return readings_of(given, Columns(**roles))
+
+
+def _check(given: DataFrame, columns: Columns) -> int:
     """The number of rows; a DataError for the first column with bad ones. One job for all columns."""
-    shown = [column_of(name).cast("string") for name in (columns.user, columns.item)]
+    readings = _by_role(given)
     wanted = [sf.count(sf.lit(1)).alias("rows")]
     for role, reading in readings.items():
         bad = ~sf.coalesce(reading.good, sf.lit(False))
-        value = column_of(getattr(columns, role)).cast("string")
+        shown = [
+            sf.col(one).cast("string").alias(name) for one, name in zip(("user", "item", role), "uiv", strict=True)
+        ]
         wanted.append(sf.count(sf.when(bad, 1)).alias(f"{role}_count"))
-        example = sf.struct(*(part.alias(name) for part, name in zip((*shown, value), "uiv", strict=True)))
-        wanted.append(sf.min(sf.when(bad, example)).alias(f"{role}_example"))
-    found = frame.agg(*wanted).first()
+        wanted.append(sf.min(sf.when(bad, sf.struct(*shown))).alias(f"{role}_example"))
+    found = given.agg(*wanted).first()
     assert found is not None
     if found["rows"] == 0:
         raise DataError(f"{SOURCE}: no rows; at least one interaction is needed")

@@ -24,7 +24,7 @@ from topnrank.models.base import Model
 from topnrank.models.registry import MODELS
 from topnrank.spark.evaluate import Question, QuestionOptions, evaluate_blocks
 from topnrank.spark.files import ParamsReader, ParamsWriter, open_model
-from topnrank.spark.pairs import score_pairs
+from topnrank.spark.pairs import score_rows
 from topnrank.spark.params import NOT_ON_SPARK, SHARED, LocalParams, accessors, local_params, shared_params
 from topnrank.spark.recommend import SparkRecommendOptions, recommend_blocks
 from topnrank.spark.served import Served
@@ -51,7 +51,7 @@ class RankingModel(SparkModel, LocalParams, MLReadable, MLWritable):  # type: ig
         """Adds the scores of each row's user and item; what happens to unknown ones says coldStartStrategy."""
         names = (self.getOrDefault("userCol"), self.getOrDefault("itemCol"))
         drop = self.getOrDefault("coldStartStrategy") == "drop"
-        return score_pairs(self.served, dataset, names, self.getOrDefault("predictionCol"), drop=drop)
+        return score_rows(self.served, dataset, names, self.getOrDefault("predictionCol"), drop=drop)
 
     def recommend(
         self, users: DataFrame | None = None, *, n: int = 10, **options: Unpack[SparkRecommendOptions]

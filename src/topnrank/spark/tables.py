@@ -13,22 +13,15 @@ from pyspark.sql import types as kinds
 from topnrank import errors
 from topnrank.errors import TopNRankError
 from topnrank.kernels._jit import threads
-
-BATCH_ROWS = 2**18
-"""Rows of a table that travel together."""
+from topnrank.spark.dealing import table_bytes
 
 
-def frame_of_tables(session: SparkSession, tables: RDD[Any], schema: str) -> DataFrame:
+def frame_of_tables(session: SparkSession, tables: RDD[Any], schema: "str | kinds.StructType") -> DataFrame:
     """A DataFrame of the Arrow tables of an RDD, column by column: rows never become Python objects."""
-    packed = session.createDataFrame(tables.map(_written), "data binary", verifySchema=False)
+    packed = session.createDataFrame(
+        tables.map(lambda table: (bytearray(table_bytes(table)),)), "data binary", verifySchema=False
+    )
     return packed.mapInArrow(_read, schema)
-
-
-def _written(table: pa.Table) -> tuple[bytearray]:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table, max_chunksize=BATCH_ROWS)
-    return (bytearray(sink.getvalue()),)
 
 
 def _read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
