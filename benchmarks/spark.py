@@ -42,10 +42,10 @@ def synthetic(share: float) -> tnr.Interactions:
     return tnr.synthetic(int(USERS * share), ITEMS, ratings=int(RATINGS * share), seed=20)
 
 
-def seconds(work: Callable[[], object]) -> float:
+def seconds(work: Callable[..., object], *arguments: object) -> float:
     """What `work` takes on the clock."""
     started = time.perf_counter()
-    work()
+    work(*arguments)
     return time.perf_counter() - started
 
 
@@ -59,10 +59,8 @@ def engine_of(name: str, data: tnr.Interactions) -> Engine:
 
 def als_iteration(frame: Any) -> float:
     """Seconds of one iteration of MLlib's ALS."""
-    few, many = (
-        seconds(lambda: ALS(rank=FACTORS, maxIter=n, userCol="user", itemCol="item", ratingCol="rating").fit(frame))
-        for n in ALS_ITERATIONS
-    )
+    columns = {"userCol": "user", "itemCol": "item", "ratingCol": "rating"}
+    few, many = (seconds(ALS(rank=FACTORS, maxIter=n, **columns).fit, frame) for n in ALS_ITERATIONS)
     return (many - few) / (ALS_ITERATIONS[1] - ALS_ITERATIONS[0])
 
 
@@ -76,8 +74,7 @@ def measure(spark: SparkSession, data: tnr.Interactions, blocks: list[int], roun
     if als is not None:
         times["MLlib ALS"] = []
     for round_ in range(rounds + 1):  # the first warms up
-        moment = Moment(round_, 0.5)
-        taken = {name: seconds(lambda engine=engine: engine.visit(users, moment)) for name, engine in engines.items()}
+        taken = {name: seconds(engine.visit, users, Moment(round_, 0.5)) for name, engine in engines.items()}
         if als is not None:
             taken["MLlib ALS"] = als_iteration(als)
         if round_:
