@@ -165,5 +165,5 @@ def test_engines_by_name():
     problem = make_problem("history")
     assert isinstance(make_engine("cpu", problem, start(problem)), CpuEngine)
     assert isinstance(make_engine("reference", problem, start(problem)), ReferenceEngine)
-    with pytest.raises(ParameterError, match="engine must be one of 'cpu', 'reference', got 'gpu'"):
+    with pytest.raises(ParameterError, match="engine must be one of 'cpu', 'reference', 'spark', got 'gpu'"):
         make_engine("gpu", problem, start(problem))

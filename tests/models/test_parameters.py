@@ -9,7 +9,7 @@ from topnrank.training import AdaGrad
 
 BAD = [
     ({"users": "items"}, "users must be one of 'history', 'factors', got 'items'"),
-    ({"engine": "gpu"}, "engine must be one of 'cpu', 'reference', got 'gpu'"),
+    ({"engine": "gpu"}, "engine must be one of 'cpu', 'reference', 'spark', got 'gpu'"),
     ({"factors": 0}, "TopNRank.factors must be a whole number of at least 1, got 0"),
     ({"factors": 2.5}, "TopNRank.factors must be a whole number of at least 1, got 2.5"),
     ({"factors": True}, "TopNRank.factors must be a whole number of at least 1, got True"),
