@@ -14,7 +14,7 @@ executor does what, also where one is lost.
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from topnrank.engines.spark_items import (
     checkpointed,
     lasting,
     one_by_one,
+    spread,
 )
 from topnrank.engines.spark_settings import SparkSettings
 from topnrank.engines.spark_tasks import BlockVisit, Step, TrainingBlock, UserVectors, cut
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 ROWS_PER_BLOCK = 2_000_000
 """Rows of a block beyond which more blocks are made: it must fit into a Python worker with room to spare."""
+SMALL_VECTORS = 8 * 2**20
+"""Bytes of users' vectors that may travel as part of tasks."""
 NO_ROWS = Rows(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.float32), np.empty((0, 1), np.float32))
 
 
@@ -83,16 +86,12 @@ class SparkEngine:
         context, n_rows = session.sparkContext, problem.rows.items.size
         wanted = SparkSettings.of(session.conf).blocks
         blocks = cut(problem.rows, wanted or max(int(context.defaultParallelism), -(-n_rows // ROWS_PER_BLOCK)))
-        return cls(problem, state, session, context.parallelize(blocks, len(blocks)))
+        return cls(problem, state, session, spread(context, blocks))
 
     def _item_side(self, state: State) -> Items:
         if sum(block.nbytes for block in state.parameters.values()) <= self.settings.broadcastLimit:
             return BroadcastItems(self._problem, state, self.settings)
         return RoutedItems(self._problem, state, self._context, self._starts.size - 1)
-
-    def _spread(self, elements: list[Any]) -> "RDD[Any]":
-        """One partition for each element."""
-        return self._context.parallelize(elements, len(elements))
 
     # -- the state ----------------------------------------------------------------------------------------------------
 
@@ -146,9 +145,11 @@ class SparkEngine:
         """Users' vectors from the driver to the blocks: where training starts, and to cut lineage."""
         name, ends = self._user_block, list(zip(self._starts[:-1], self._starts[1:], strict=True))
         if name is None:
-            return self._spread([BlockVisit(None, None)] * len(ends))
+            return self._context.parallelize([BlockVisit(None, None)] * len(ends), len(ends))
         values, accumulators = state.parameters[name], state.accumulators[name]
-        return self._spread([BlockVisit(UserVectors(values[a:b], accumulators[a:b]), None) for a, b in ends])
+        parts = [BlockVisit(UserVectors(values[a:b], accumulators[a:b]), None) for a, b in ends]
+        small = values.nbytes < SMALL_VECTORS
+        return self._context.parallelize(parts, len(parts)) if small else spread(self._context, parts)
 
     # -- a visit ------------------------------------------------------------------------------------------------------
 

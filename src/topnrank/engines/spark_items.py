@@ -85,6 +85,19 @@ def one_by_one(rdd: "RDD[Any]") -> "RDD[Any]":
     return rdd._reserialize(BatchedSerializer(CPickleSerializer(), 1))
 
 
+def spread(context: "SparkContext", elements: list[Any]) -> "RDD[Any]":
+    """One partition for each element, however large: it travels as a broadcast of its own.
+
+    What `parallelize` is given becomes part of the tasks, of which the driver's JVM holds several copies at once.
+    """
+    parts = [context.parallelize([0], 1).map(_value_of(context.broadcast(element))) for element in elements]
+    return context.union(parts)
+
+
+def _value_of(broadcast: "Broadcast[Any]") -> Callable[[int], Any]:
+    return lambda _: broadcast.value
+
+
 def lasting() -> Any:
     """How what is used again is kept."""
     from pyspark import StorageLevel
