@@ -6,7 +6,16 @@ import pytest
 from frames_for_tests import EVENTS, RATED, collected, events, ratings
 
 import topnrank
-from topnrank import DataError, EventWeights, Interactions, ParameterError, TopNRank, UnknownIdError, evaluate
+from topnrank import (
+    ConversionRate,
+    DataError,
+    EventWeights,
+    Interactions,
+    ParameterError,
+    TopNRank,
+    UnknownIdError,
+    evaluate,
+)
 from topnrank.evaluation import METRICS
 from topnrank.spark.blocks import SparkInteractions
 from topnrank.spark.evaluate import Question, evaluate_blocks
@@ -220,14 +229,16 @@ def test_users_parts_made_of_training_blocks_are_those_of_fit(spark, local):
     served.unpersist()
 
 
-def test_events_weigh_in_the_cluster_what_they_weighed_in_training(spark):
+@pytest.mark.parametrize("policy", [WEIGHTS, ConversionRate(target="buy")])
+def test_events_weigh_in_the_cluster_what_they_weighed_in_training(spark, policy):
     train, test = halves(events())
     again = train.assign(type="view")
     train = pd.concat([train[train["type"] != "view"], again], ignore_index=True)
-    local = TopNRank(protocol="rated", feedback=WEIGHTS, type_vectors=True, **SMALL)
+    local = TopNRank(protocol="rated", feedback=policy, type_vectors=True, **SMALL)
     model = local.fit(Interactions.from_frame(train, columns=EVENTS))
     data = SparkInteractions.from_frame(spark.createDataFrame(train), EVENTS, blocks=3)
     served = Served.of_rows(Learnt.of(model), data)
+    np.testing.assert_array_equal(served.to_local().fitted.arrays["seen_values"], model.fitted.arrays["seen_values"])
     expected = evaluate(model, model.weigh(Interactions.from_frame(test, columns=EVENTS)), metrics="ndcg@3")
     found = evaluate_blocks(served, spark.createDataFrame(test), EVENTS, Question(metrics="ndcg@3", per_user=True))
     np.testing.assert_array_equal(found.per_user["ndcg@3"], expected.per_user["ndcg@3"])

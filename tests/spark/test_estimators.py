@@ -180,7 +180,7 @@ def test_a_model_of_the_library_becomes_one_of_spark(spark, local, tmp_path):
         on_spark.TopNRankModel.from_local(tmp_path / "none", spark)
 
 
-def test_an_estimator_is_saved_with_objects_among_its_parameters(tmp_path):
+def test_an_estimator_is_saved_with_objects_among_its_parameters(spark, tmp_path):
     weights = EventWeights({"buy": 1.0, "view": 0.1})
     estimator = on_spark.TopNRank(feedback=weights, optimizer=topnrank.AdaGrad(3.0), regularization={"item": 0.5})
     estimator.save((tmp_path / "e").as_uri())
@@ -231,10 +231,13 @@ def test_cross_validation_picks_the_better_model(data, ours):
 
 
 @pytest.mark.parametrize("metric", ["ndcg@5", "ndcg_graded@3", "err@4", "auc", "map"])
-def test_the_evaluator_gives_the_numbers_of_evaluate(model, local, data, frame, metric):
+def test_the_evaluator_gives_the_numbers_of_evaluate(spark, model, local, frame, metric):
+    stranger = frame.head(2).assign(item=[9998, 9999], rating=[5.0, 1.0])  # without a score, so they rank last
+    rows = pd.concat([frame, stranger], ignore_index=True)
+    expected = evaluate(local, Interactions.from_frame(rows, columns=RATED), metrics=metric)[metric]
     evaluator = on_spark.RankingEvaluator(metricName=metric, userCol="who", itemCol="what", labelCol="stars")
-    expected = evaluate(local, Interactions.from_frame(frame, columns=RATED), metrics=metric)[metric]
-    assert evaluator.evaluate(model.transform(data)) == pytest.approx(expected, rel=1e-12)
+    scored = model.transform(spark.createDataFrame(renamed(rows)))
+    assert evaluator.evaluate(scored) == pytest.approx(expected, rel=1e-12)
 
 
 def test_the_evaluator_refuses_what_it_cannot_measure(data):
