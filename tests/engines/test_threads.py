@@ -4,7 +4,10 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+
+from topnrank.engines.cpu import dealt
 
 SCRIPT = """
 import hashlib, numba
@@ -58,3 +61,12 @@ def test_the_bits_do_not_depend_on_which_process_compiled_the_kernels(tmp_path):
     assert runs[0].returncode == 0, runs[0].stderr
     assert any(tmp_path.rglob("*.nbi"))
     assert runs[0].stdout == runs[1].stdout
+
+
+@pytest.mark.parametrize("threads", [2, 4, 16])
+def test_users_are_dealt_so_that_threads_have_about_as_many_rows(threads):
+    sizes = np.sort(np.random.default_rng(1).geometric(0.01, 400))[::-1]
+    order = dealt(sizes.size)
+    assert sorted(order.tolist()) == list(range(400))
+    parts = [part.sum() for part in np.array_split(sizes[order], threads)]
+    assert max(parts) - min(parts) <= sizes.max()  # no more than one list can make

@@ -177,9 +177,15 @@ class CpuEngine:
 
 
 def dealt(n: int) -> Int64Array:
-    """(n,) the numbers 0 to n - 1 as they lie when dealt to HANDS hands in turn, there and back, hand after hand."""
-    turn, hand = np.divmod(np.arange(n), HANDS)
-    hand = np.where(turn % 2, HANDS - 1 - hand, hand)
+    """(n,) the numbers 0 to n - 1 as they lie when dealt to HANDS hands in turn, there and back, hand after hand.
+
+    Hands take their turn in the order of their bits in reverse: neighbours go to far halves, quarters, ... of the hands.
+    """
+    turn, place = np.divmod(np.arange(n), HANDS)
+    place = np.where(turn % 2, HANDS - 1 - place, place)
+    hand = np.zeros_like(place)
+    for bit in range(HANDS.bit_length() - 1):
+        hand |= ((place >> bit) & 1) * (HANDS >> (bit + 1))
     return np.lexsort((turn, hand)).astype(np.int64)
 
 

@@ -31,19 +31,16 @@ from topnrank.engines.spark_items import (
     one_by_one,
     spread,
 )
-from topnrank.engines.spark_settings import SparkSettings
+from topnrank.engines.spark_settings import SparkSettings, usual_blocks
 from topnrank.engines.spark_tasks import BlockVisit, Step, TrainingBlock, UserVectors, cut
-from topnrank.scorers.base import Parameters, Rows
+from topnrank.scorers.base import NO_ROWS, Parameters
 
 if TYPE_CHECKING:
     from pyspark import RDD, Broadcast
     from pyspark.sql import SparkSession
 
-ROWS_PER_BLOCK = 2_000_000
-"""Rows of a block beyond which more blocks are made: it must fit into a Python worker with room to spare."""
 SMALL_VECTORS = 8 * 2**20
 """Bytes of users' vectors that may travel as part of tasks."""
-NO_ROWS = Rows(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.float32), np.empty((0, 1), np.float32))
 
 
 @final
@@ -85,7 +82,7 @@ class SparkEngine:
         """From rows that the driver has."""
         context, n_rows = session.sparkContext, problem.rows.items.size
         wanted = SparkSettings.of(session.conf).blocks
-        blocks = cut(problem.rows, wanted or max(int(context.defaultParallelism), -(-n_rows // ROWS_PER_BLOCK)))
+        blocks = cut(problem.rows, wanted or usual_blocks(context, n_rows))
         return cls(problem, state, session, spread(context, blocks))
 
     def _item_side(self, state: State) -> Items:

@@ -6,6 +6,8 @@ from typing import Any
 from topnrank.errors import ParameterError
 
 PREFIX = "spark.topnrank."
+ROWS_PER_BLOCK = 2_000_000
+"""Rows of a block beyond which more blocks are made: it must fit into a Python worker with room to spare."""
 
 
 @dataclass(frozen=True)
@@ -37,3 +39,8 @@ def _whole(name: str, text: str) -> int:
     if value < least:
         raise ParameterError(f"{PREFIX}{name} must be a whole number of at least {least}, got {text!r}")
     return value
+
+
+def usual_blocks(context: Any, n_rows: int) -> int:
+    """Blocks where nobody says how many: as many as Spark runs at once, or more for many rows."""
+    return max(int(context.defaultParallelism), -(-n_rows // ROWS_PER_BLOCK))

@@ -23,11 +23,9 @@ UNKNOWN = ("error", "popular", "skip")
 """What may happen to users the model does not know."""
 
 
-class RecommendOptions(TypedDict, total=False):
-    """Options of `Model.recommend` and `Model.recommend_to`, explained there."""
+class SharedOptions(TypedDict, total=False):
+    """Options of `Model.recommend` that can be the same for all users, explained there."""
 
-    histories: Any
-    unknown_items: str
     exclude_seen: bool
     items: Any
     exclude: Any
@@ -35,6 +33,13 @@ class RecommendOptions(TypedDict, total=False):
     groups: Any
     max_per_group: int | None
     unknown: str
+
+
+class RecommendOptions(SharedOptions, total=False):
+    """Options of `Model.recommend` and `Model.recommend_to`, explained there."""
+
+    histories: Any
+    unknown_items: str
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,10 @@ class Rows(NamedTuple):
         return slice(int(self.indptr[user]), int(self.indptr[user + 1]))
 
 
+NO_ROWS = Rows(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.float32), NO_RESIDUALS)
+"""Lists of nobody, where the real ones are elsewhere."""
+
+
 class Visited(NamedTuple):
     """One user's rows as they are visited: those of the history only | own rows of the list | items sampled for it."""
 

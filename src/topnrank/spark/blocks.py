@@ -27,14 +27,13 @@ from topnrank.data.duplicates import DUPLICATE_RULES, Rows, unique_rows
 from topnrank.data.frames import Columns
 from topnrank.data.ids import IdMap
 from topnrank.data.interactions import Interactions
+from topnrank.engines.spark_settings import usual_blocks
 from topnrank.errors import DataError, ParameterError, one_of
 from topnrank.spark.cuts import Cuts, cut_users
 from topnrank.spark.dealing import Arrays, deal
 from topnrank.spark.frames import ORDER, SOURCE, CheckedRows, checked_rows
 from topnrank.spark.numbering import Numbered, number_ids
 
-ROWS_PER_BLOCK = 2_000_000
-"""Blocks are made no larger than this, unless their number is given or one user has more."""
 MAX_TYPES = 10_000
 """The names of feedback types are few, and known to every task."""
 _VALUES = {"rating": "ratings", "weight": "weights", "timestamp": "timestamps", "type": "types"}
@@ -158,8 +157,7 @@ class SparkInteractions:
         counts = rows.frame.groupBy(sf.col("user").alias("id")).agg(sf.count(sf.lit(1)).alias("rows"))
         users = number_ids(counts, "user")
         items = number_ids(rows.frame.select(sf.col("item").alias("id")).distinct(), "item")
-        default = max(session.sparkContext.defaultParallelism, -(-rows.n_rows // ROWS_PER_BLOCK))
-        cuts = cut_users(users, wanted or default)
+        cuts = cut_users(users, wanted or usual_blocks(session.sparkContext, rows.n_rows))
         names = type_names(rows)
         layout = Layout(tuple(cuts.firsts.tolist()), items.count, names, duplicates)
         found = cls(

@@ -22,11 +22,12 @@ from topnrank.errors import NotFittedError, ParameterError
 from topnrank.evaluation.result import Evaluation
 from topnrank.models.base import Model
 from topnrank.models.registry import MODELS
+from topnrank.models.request import SharedOptions
 from topnrank.spark.evaluate import Question, QuestionOptions, evaluate_blocks
 from topnrank.spark.files import ParamsReader, ParamsWriter, open_model
 from topnrank.spark.pairs import score_rows
 from topnrank.spark.params import NOT_ON_SPARK, SHARED, LocalParams, accessors, local_params, shared_params
-from topnrank.spark.recommend import SparkRecommendOptions, recommend_blocks
+from topnrank.spark.recommend import recommend_blocks
 from topnrank.spark.served import Served
 from topnrank.spark.tables import frame_of_tables, with_ids
 
@@ -53,9 +54,7 @@ class RankingModel(SparkModel, LocalParams, MLReadable, MLWritable):  # type: ig
         drop = self.getOrDefault("coldStartStrategy") == "drop"
         return score_rows(self.served, dataset, names, self.getOrDefault("predictionCol"), drop=drop)
 
-    def recommend(
-        self, users: DataFrame | None = None, *, n: int = 10, **options: Unpack[SparkRecommendOptions]
-    ) -> DataFrame:
+    def recommend(self, users: DataFrame | None = None, *, n: int = 10, **options: Unpack[SharedOptions]) -> DataFrame:
         """The n best items for all users, or for those of a DataFrame: a row for each, with score and rank (1 = best).
 
         Options are those of `topnrank.TopNRank.recommend`.

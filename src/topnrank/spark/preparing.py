@@ -29,13 +29,12 @@ from topnrank.models.prepare import (
     sampling_chances,
     values_of,
 )
-from topnrank.scorers import RatingResiduals, Rows, TypeChannels
-from topnrank.scorers.base import ALL_ALIKE, NO_RESIDUALS
+from topnrank.scorers import RatingResiduals, TypeChannels
+from topnrank.scorers.base import ALL_ALIKE, NO_ROWS
 from topnrank.spark.blocks import SparkInteractions, UserBlock
 
 _LOCAL = (Centered, EventWeights, Threshold, Unary, WeightColumn)
 """Feedback whose weights need no rows but the user's own."""
-NO_ROWS = Rows(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.float32), NO_RESIDUALS)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Recommending as a Spark job: each task makes the lists of one block of users, with the code of one machine."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, TypedDict, Unpack, cast
+from typing import Any, Unpack, cast
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,7 @@ from topnrank._typing import Int64Array
 from topnrank.errors import ParameterError, UnknownIdError, one_of
 from topnrank.models.checks import check_n
 from topnrank.models.recommend import recommend_table
-from topnrank.models.request import RecommendOptions
+from topnrank.models.request import RecommendOptions, SharedOptions
 from topnrank.spark.blocks import collect_table
 from topnrank.spark.dealing import deal
 from topnrank.spark.frames import column_of, id_column
@@ -25,25 +25,13 @@ LIST_ROWS = 2**20
 SCHEMA = "user bigint, item bigint, score float, rank int"
 
 
-class SparkRecommendOptions(TypedDict, total=False):
-    """Options of `recommend_blocks`: those of `Model.recommend` that are the same for all users."""
-
-    exclude_seen: bool
-    items: Any
-    exclude: Any
-    min_score: float | None
-    groups: Any
-    max_per_group: int | None
-    unknown: str
-
-
 def recommend_blocks(
     served: Served,
     users: DataFrame | None = None,
     *,
     n: int = 10,
     user_column: str = "user",
-    **options: Unpack[SparkRecommendOptions],
+    **options: Unpack[SharedOptions],
 ) -> DataFrame:
     """The n best items of all users, or of those in the column `user_column` of `users`, each once.
 
@@ -99,10 +87,10 @@ def _wanted(served: Served, users: DataFrame, name: str, unknown: str) -> DataFr
     return asked.join(served.users, "id").select("number", "block")
 
 
-def _by_number(served: Served, options: SparkRecommendOptions) -> RecommendOptions:
+def _by_number(served: Served, options: SharedOptions) -> RecommendOptions:
     """The options with numbers in place of the ids of items."""
     for name in options:
-        one_of("recommend: an option", name, tuple(SparkRecommendOptions.__annotations__))
+        one_of("recommend: an option", name, tuple(SharedOptions.__annotations__))
     asked: dict[str, Any] = {name: value for name, value in options.items() if name != "unknown" and value is not None}
     for name in ("items", "exclude"):
         if isinstance(asked.get(name), Mapping):

@@ -17,8 +17,8 @@ from topnrank.models.factor_model import FactorModel
 from topnrank.models.learnt import VALUES, history_sums
 from topnrank.models.links import LIKED, NEIGHBOURS, STRENGTHS
 from topnrank.models.prepare import Prepared, prepare
-from topnrank.scorers import RatingResiduals, Rows, TypeChannels
-from topnrank.scorers.base import NO_RESIDUALS
+from topnrank.scorers import RatingResiduals, TypeChannels
+from topnrank.scorers.base import NO_ROWS
 from topnrank.spark.blocks import SparkInteractions, UserBlock, collect_ids
 from topnrank.spark.tables import task_threads
 
@@ -112,8 +112,7 @@ def served_block(
     model, facts = learnt.settled(), learnt.facts
     data = block.interactions(learnt.n_items, type_names)
     policy = feedback_from_dict(facts["feedback"]) if "feedback" in facts else model.policy()
-    nothing = Rows(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.float32), NO_RESIDUALS)
-    earlier = Prepared(data, nothing, _residuals(learnt), {})
+    earlier = Prepared(data, NO_ROWS, _residuals(learnt), {})
     prepared = prepare(data, policy, model.selection(), strict=False, earlier=earlier)
     arrays: dict[str, FloatArray] = {} if factors is None else {"user_factors": factors}
     if prepared.residuals is not None:

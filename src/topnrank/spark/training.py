@@ -15,8 +15,9 @@ from topnrank.models.factor_model import FactorModel
 from topnrank.models.links import NEIGHBOURS, WEIGHTS
 from topnrank.models.persistence import encode
 from topnrank.scorers import RatingResiduals
+from topnrank.scorers.base import NO_ROWS
 from topnrank.spark.blocks import SparkInteractions
-from topnrank.spark.preparing import NO_ROWS, PreparedBlocks, is_local, prepare_blocks
+from topnrank.spark.preparing import PreparedBlocks, is_local, prepare_blocks
 from topnrank.spark.served import Learnt, Served, unfitted
 from topnrank.training import Callback, Checkpoint, Recorder, Tolerance, train
 
