@@ -12,8 +12,10 @@ from suite_measure import Bar, Measure, Passes, Side, Stopwatch, Taken, differen
 PART, THREADS = "training", "threads"
 BARS = {10: Bar(0.35, 0.15), 64: Bar(0.5, 0.25)}
 DEFAULT_BAR, SIGMOID_BAR, THREADS_BAR = Bar(0.8, 0.4), Bar(3.0, 2.0), Bar(1.8, 1.95, at_least=True)
-PASSES = 4
-"""Of each fit that measures threads; the first does not count."""
+PASSES, VISITS = 4, 12_000_000
+"""Passes of each fit that measures threads, at the least, and rating visits; the first pass does not count."""
+MORE_ROUNDS = 3
+"""Times as many rounds for threads where passes are short: on a machine with other guests their ratios scatter."""
 COUNTED = (
     "CPU nanoseconds on one thread. Ours: per rating visit, all lists of at least two ratings visited once a pass (user and "
     "item phase together, with the objective and the history that `fit` keeps). BPR: per sample drawn, as many as ratings "
@@ -208,8 +210,10 @@ def run_threads(bench: Bench) -> Iterator[Measure]:
 def two_threads(bench: Bench, data: Named, name: str, make: Callable[[int], tnr.TopNRank]) -> Measure:
     """One model with one and with two threads."""
     bench.tell(f"{name} on two threads, {data.name}")
-    models = {f"{count}": make(PASSES).set_params(num_threads=count) for count in (1, 2)}
-    taken = in_turn({count: pass_of_a_fit(model, data) for count, model in models.items()}, bench.rounds)
+    passes = max(PASSES, VISITS // data.visits)
+    models = {f"{count}": make(passes).set_params(num_threads=count) for count in (1, 2)}
+    rounds = bench.rounds * (MORE_ROUNDS if passes > PASSES else 1)
+    taken = in_turn({count: pass_of_a_fit(model, data) for count, model in models.items()}, rounds)
     for block in ("user_factors_", "item_factors_"):
         one, two = (getattr(model, block) for model in models.values())
         if not np.array_equal(one, two):
@@ -234,7 +238,7 @@ def pass_of_a_fit(model: tnr.TopNRank, data: Named) -> Side:
         ends: list[Taken] = []
         watch = Stopwatch()
         model.fit(data.train, callbacks=[Tick(lambda: ends.append(watch.taken()))])
-        return Taken(*((last - first) / (PASSES - 1) for first, last in zip(ends[0], ends[-1], strict=True)))
+        return Taken(*((last - first) / (len(ends) - 1) for first, last in zip(ends[0], ends[-1], strict=True)))
 
     return run
 

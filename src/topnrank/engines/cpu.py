@@ -65,7 +65,7 @@ class CpuEngine:
         self._deals: dict[int, Int64Array] = {}
         self._counts = np.zeros(n_items, np.int64)
         """Scratch of `invert`, zero between visits."""
-        self._part_counts = np.zeros((2, PARTS, 0), np.int64)
+        self._part_counts = np.zeros((1 + (problem.negatives > 0), PARTS, 0), np.int64)
         """Scratch of `invert_in_parts`, made when needed."""
         channels = getattr(problem.scorer, "channels", 1)
         self.own = (np.zeros(n_items, np.float32), np.zeros((n_items, channels), np.float32))
@@ -144,7 +144,7 @@ class CpuEngine:
         if batch.items.size < MANY_ROWS * n_items:
             return invert(batch, self._counts)
         if not self._part_counts.size:
-            self._part_counts = np.empty((2, PARTS, n_items), np.int64)
+            self._part_counts = np.empty((*self._part_counts.shape[:2], n_items), np.int64)
         return invert_in_parts(batch, self._part_counts)
 
     def room_for_scores(self, batch: Batch) -> Float64Array:

@@ -256,11 +256,11 @@ def _part_users(offsets):
 
 @kernel
 def _running_places(counts, items, starts, own):
-    """Turns counts (2, PARTS, n_items) into where each part places its own and its sampled visits; fills the others."""
+    """Turns counts (kinds, PARTS, n_items) into where each part places its own and its sampled visits; fills the others."""
     place, n_touched = 0, 0
     for item in range(counts.shape[2]):
         begin = place
-        for kind in range(2):
+        for kind in range(counts.shape[0]):
             for part in range(PARTS):
                 before = place
                 place += counts[kind, part, item]
@@ -286,12 +286,14 @@ def _invert_in_parts(batch, counts, items, starts, own, entries, owners):
     for part in prange(PARTS):
         for n in range(parts[part], parts[part + 1]):
             _place(batch.items, batch.offsets[n], batch.own[n], n, counts[0, part], entries, owners)
-            _place(batch.items, batch.own[n], batch.offsets[n + 1], n, counts[1, part], entries, owners)
+            _place(batch.items, batch.own[n], batch.offsets[n + 1], n, counts[-1, part], entries, owners)
     return n_touched
 
 
 def invert_in_parts(batch: Batch, counts: Int64Array) -> Touched:
-    """`invert` by several threads; `counts` (2, PARTS, n_items) is scratch. For batches of far more rows than items.
+    """`invert` by several threads; `counts` (2, PARTS, n_items) is scratch, (1, ...) will do where no items were sampled.
+
+    For batches of far more rows than items.
 
     Each part of the users counts its visits to each item, running sums say where it places them, and it does: in the
     batch's order, whatever thread does it when. Touched items come in ascending order here.
