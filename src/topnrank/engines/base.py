@@ -47,6 +47,8 @@ class Problem:
     """The number of the first user of `rows` among all users, by which its random draws are named."""
     n_items: int = 0
     """Items of the catalogue; 0 for as many as the state has rows."""
+    item_rows: Float64Array | None = None
+    """(n_items,) rows of each item in a pass over all users, where `rows` are those of some (`local_passes`)."""
 
 
 @dataclass(frozen=True)
@@ -95,8 +97,8 @@ class ItemSums(NamedTuple):
     """(t,) how often the penalty of the blocks of the lists' items counts"""
     in_histories: Float64Array
     """(t,) and that of the blocks of the histories' items"""
-    scale: float
-    """Sum of the gradients of the neighbours' scale"""
+    scale: Float64Array
+    """What is no item's: (1,) sum of the gradients of the neighbours' scale"""
     visit: Visit
     """Of these users; `moved` counts their own vectors only"""
 

@@ -91,7 +91,7 @@ class CpuEngine:
         parameters = self.state.parameters
         zeros = {name: np.zeros_like(parameters[name]) for name in parameters if name != self.problem.scorer.user_block}
         with self._threads(users):
-            batch = self._numbered_as_held(self.lay_out(users, moment))
+            batch = self.numbered_as_held(self.lay_out(users, moment))
             rules = {name: Rule(*SUM) if name in zeros else rule for name, rule in self.problem.rules.items()}
             phases = self._phases(self, batch, State(parameters | zeros, self.state.accumulators | zeros), rules)
             touched = phases.touched
@@ -102,7 +102,7 @@ class CpuEngine:
         value, active = phases.lists.report.sum(axis=0)
         visit = Visit(float(value), int(active), users.size, phases.moved_users)
         items = touched.items if self.held is None else self.held[touched.items]
-        return ItemSums(items, gradients, in_lists, in_histories, float(scale), visit)
+        return ItemSums(items, gradients, in_lists, in_histories, np.array([scale]), visit)
 
     def lay_out(self, users: Int64Array, moment: Moment) -> Batch:
         """The batch of `users`, with the items sampled for them and what the neighbours say of its rows."""
@@ -117,7 +117,7 @@ class CpuEngine:
         self.links = self._links(batch)
         return batch
 
-    def _numbered_as_held(self, batch: Batch) -> Batch:
+    def numbered_as_held(self, batch: Batch) -> Batch:
         """The batch with the items numbered by their place among those held."""
         if self.held is None:
             return batch

@@ -22,7 +22,7 @@ def merge(parts: Sequence[ItemSums]) -> ItemSums:
         gradients[name] = _added(items, places, [part.gradients[name] for part in parts])
     in_lists = _added(items, places, [part.in_lists for part in parts])
     in_histories = _added(items, places, [part.in_histories for part in parts])
-    scale = sum(part.scale for part in parts)
+    scale = np.sum([part.scale for part in parts], axis=0)
     visits = [part.visit for part in parts]
     together = Visit(*(sum(numbers) for numbers in zip(*visits, strict=True)))
     return ItemSums(items, gradients, in_lists, in_histories, scale, together)
@@ -46,7 +46,7 @@ def step_items(problem: Problem, state: State, sums: ItemSums) -> float:
         step_rows(rule, sums.items, visits, _rows(gradient), values, accumulators, distances)
         moved += float(distances.sum())
     if SCALE in state.parameters:
-        moved += _step_scale(problem, state, sums.scale / max(sums.visit.lists, 1))
+        moved += _step_scale(problem, state, float(sums.scale[0]) / max(sums.visit.lists, 1))
     return moved
 
 

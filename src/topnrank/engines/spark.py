@@ -14,12 +14,13 @@ executor does what, also where one is lost.
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from topnrank._typing import Float32Array, Int64Array
 from topnrank.engines.base import LAST, Moment, Problem, State, Visit
+from topnrank.engines.local_passes import expected_rows
 from topnrank.engines.spark_items import (
     Blocks,
     BroadcastItems,
@@ -33,6 +34,7 @@ from topnrank.engines.spark_items import (
 )
 from topnrank.engines.spark_settings import SparkSettings, usual_blocks
 from topnrank.engines.spark_tasks import BlockVisit, Step, TrainingBlock, UserVectors, cut
+from topnrank.errors import ParameterError
 from topnrank.scorers.base import NO_ROWS, Parameters
 
 if TYPE_CHECKING:
@@ -50,6 +52,8 @@ class SparkEngine:
     def __init__(self, problem: Problem, state: State, session: "SparkSession", lists: "RDD[TrainingBlock]") -> None:
         """`lists` has a block of the users' lists in each partition, ascending; `problem` needs no rows."""
         self._problem, self._context, self.settings = problem, session.sparkContext, SparkSettings.of(session.conf)
+        if problem.adaptive and self.settings.localPasses > 1:
+            raise ParameterError("spark.topnrank.localPasses must be 1 for a step that adapts itself; unset it")
         self._user_block = problem.scorer.user_block
         lists = one_by_one(lists).persist(lasting())
         ends = lists.map(lambda block: block.first + block.rows.indptr.size - 1).collect()
@@ -58,24 +62,27 @@ class SparkEngine:
         """What others keep among the accumulators; it belongs to no item and stays here"""
         of_items = [name for name in state.parameters if name != self._user_block]
         self._items = self._item_side(State(*({name: blocks[name] for name in of_items} for blocks in _both(state))))
-        fixed = self._fixed(state.parameters["item_bias"].size)
-        self._blocks = Blocks(lists, self._scattered(state), fixed)
+        self._blocks = Blocks(lists, self._scattered(state), self._fixed(lists, state.parameters["item_bias"].size))
         self._steps: list[Broadcast[Step]] = []
         self._gathered: State | None = state
         self.traffic = Traffic(0, 0)
         """Of the latest visit"""
 
-    def _fixed(self, n_items: int) -> Callable[[], Problem]:
+    def _fixed(self, lists: "RDD[TrainingBlock]", n_items: int) -> Callable[[], Problem]:
         """The problem without rows, for tasks: tables travel once, by broadcast; scorer and objective, which may be the
         user's own classes, with each task, because only what belongs to a task is pickled with its code."""
-        arrays = self._context.broadcast((self._problem.chances, self._problem.neighbours))
         small = replace(self._problem, rows=NO_ROWS, n_items=n_items, chances=None, neighbours=None)
 
-        def problem() -> Problem:
-            chances, neighbours = arrays.value
-            return replace(small, chances=chances, neighbours=neighbours)
+        def with_tables(*tables: Any) -> Callable[[], Problem]:
+            kept = self._context.broadcast(tables)
+            return lambda: replace(small, **dict(zip(("chances", "neighbours", "item_rows"), kept.value, strict=False)))
 
-        return problem
+        tables = self._problem.chances, self._problem.neighbours
+        fixed = with_tables(*tables)
+        if self.settings.localPasses == 1:
+            return fixed
+        rows = lists.map(lambda block: expected_rows(replace(fixed(), rows=block.rows), n_items)).reduce(np.add)
+        return with_tables(*tables, rows)
 
     @classmethod
     def of_rows(cls, problem: Problem, state: State, session: "SparkSession") -> "SparkEngine":
@@ -154,7 +161,10 @@ class SparkEngine:
         """One batch: each block's part of it, then one step of the items."""
         self._context.setJobDescription(f"topnrank: iteration {moment.iteration + 1}, {users.size:,} users")
         numbers = None if users.size == self._starts[-1] else np.sort(np.asarray(users, np.int64))
-        step = self._context.broadcast(Step(self._problem.rules, self._items.parameters(), numbers, moment))
+        items, passes, share = self._items.sent(), self.settings.localPasses, users.size / int(self._starts[-1])
+        step = self._context.broadcast(
+            Step(self._problem.rules, items.parameters, numbers, moment, passes, share, items.accumulators)
+        )
         self._steps.append(step)
         before = self._blocks.vectors
         visit, after, self.traffic = self._items.visit(self._blocks, step)

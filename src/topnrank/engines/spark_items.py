@@ -7,7 +7,7 @@ import numpy as np
 
 from topnrank._typing import Int32Array, Int64Array
 from topnrank.engines.base import ItemSums, Problem, State, Visit, remember_arrays
-from topnrank.engines.item_side import bytes_of, merge, step_items
+from topnrank.engines.item_side import bytes_of, merge
 from topnrank.engines.spark_settings import SparkSettings
 from topnrank.engines.spark_tasks import (
     Answer,
@@ -16,14 +16,15 @@ from topnrank.engines.spark_tasks import (
     Report,
     Step,
     TrainingBlock,
+    apply,
     cut_items,
+    joined,
     needed_items,
     split_sums,
     step_item_block,
     visit_block,
     visit_routed,
 )
-from topnrank.scorers import Parameters
 
 if TYPE_CHECKING:
     from pyspark import RDD, Broadcast, SparkContext
@@ -57,7 +58,7 @@ class Items(Protocol):
 
     problem: Problem
 
-    def parameters(self) -> Parameters:
+    def sent(self) -> State:
         """What is broadcast with each visit."""
         ...
 
@@ -115,9 +116,9 @@ class BroadcastItems:
         self._largest = 0
         """Bytes of the largest sums that a block has sent"""
 
-    def parameters(self) -> Parameters:
-        """All of them."""
-        return self._state.parameters
+    def sent(self) -> State:
+        """All of them; accumulators where blocks step items themselves."""
+        return State(self._state.parameters, self._state.accumulators if self._settings.localPasses > 1 else {})
 
     def visit(self, blocks: Blocks, step: "Broadcast[Step]") -> tuple[Visit, "RDD[BlockVisit]", Traffic]:
         """Each block visits, the sums are added up in the order of the blocks, the items step."""
@@ -129,7 +130,7 @@ class BroadcastItems:
         parts = self._sums(after)
         self._largest = max(self._largest, *map(bytes_of, parts))
         sums = merge(parts)
-        moved = sums.visit.moved + step_items(self.problem, self._state, sums)
+        moved = sums.visit.moved + apply(self.problem, self._state, sums, step.value.passes)
         return sums.visit._replace(moved=moved), after, Traffic(step.value.nbytes, sum(map(bytes_of, parts)))
 
     def _sums(self, after: "RDD[BlockVisit]") -> list[ItemSums]:
@@ -173,9 +174,9 @@ class RoutedItems:
             [(block, None) for block in blocks], len(blocks)
         )
 
-    def parameters(self) -> Parameters:
-        """None: rows travel where they are needed."""
-        return {}
+    def sent(self) -> State:
+        """Nothing: rows travel where they are needed."""
+        return State({}, {})
 
     def visit(self, blocks: Blocks, step: "Broadcast[Step]") -> tuple[Visit, "RDD[BlockVisit]", Traffic]:
         """Requests, answers, visits, steps."""
@@ -184,7 +185,7 @@ class RoutedItems:
             lambda b, own: (request for block in own for request in _requests(problem(), step.value, block, starts, b))
         )
         asked = one_by_one(requests.groupByKey(n_items, _itself).mapValues(list))
-        answers = self._blocks.zip(asked).flatMap(lambda pair: _answers(pair[0][0], pair[1][1]))
+        answers = self._blocks.zip(asked).flatMap(lambda pair: _answers(pair[0][0], pair[1][1], step.value))
         answered = one_by_one(answers.groupByKey(n_users, _itself).mapValues(list))
         visits = blocks.lists.zip(blocks.vectors).zip(answered)
         task = lambda given: visit_routed(  # noqa: E731
@@ -211,7 +212,7 @@ class RoutedItems:
     def state(self) -> State:
         """Fetched from the executors."""
         parts: list[State] = self._blocks.map(lambda pair: pair[0].state).collect()
-        return State(_joined([part.parameters for part in parts]), _joined([part.accumulators for part in parts]))
+        return State(joined([part.parameters for part in parts]), joined([part.accumulators for part in parts]))
 
     def remember(self) -> Callable[[], None]:
         """The blocks never change: which ones they were."""
@@ -258,11 +259,6 @@ def _itself(element: Any) -> Any:
     return element
 
 
-def _joined(parts: list[Parameters]) -> Parameters:
-    names = dict.fromkeys(name for part in parts for name in part)
-    return {name: np.concatenate([part[name] for part in parts if name in part]) for name in names}
-
-
 def _requests(
     problem: Problem, step: Step, block: TrainingBlock, starts: Int64Array, sender: int
 ) -> Iterator[tuple[int, tuple[int, Int32Array]]]:
@@ -273,12 +269,16 @@ def _requests(
         yield receiver, (sender, items[ends[receiver] : ends[receiver + 1]])
 
 
-def _answers(block: ItemBlock, requests: list[tuple[int, Int32Array]]) -> Iterator[tuple[int, Answer]]:
-    n_here = block.state.parameters["item_bias"].size
+def _answers(block: ItemBlock, requests: list[tuple[int, Int32Array]], step: Step) -> Iterator[tuple[int, Answer]]:
+    parameters, n_here = block.state.parameters, block.state.parameters["item_bias"].size
+    accumulators = block.state.accumulators if step.passes > 1 else {}
     for sender, items in requests:
         here = items - block.first
-        rows = {name: part[here] if len(part) == n_here else part for name, part in block.state.parameters.items()}
-        yield sender, Answer(items, rows)
+        rows, beside = (
+            {name: part[here] if len(part) == n_here else part for name, part in blocks.items()}
+            for blocks in (parameters, accumulators)
+        )
+        yield sender, Answer(items, rows, beside)
 
 
 def _pieces(left: BlockVisit, starts: Int64Array, sender: int) -> Iterator[tuple[int, tuple[int, ItemSums | None]]]:

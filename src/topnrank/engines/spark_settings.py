@@ -20,6 +20,8 @@ class SparkSettings:
     """Iterations after which users' vectors are written down, so that a lost executor costs at most so many again"""
     broadcastLimit: int = 512 * 2**20  # noqa: N815
     """Bytes of item parameters above which they are not broadcast whole, but rows travel where they are needed"""
+    localPasses: int = 1  # noqa: N815
+    """Visits of a batch until the blocks exchange their items; above 1 another algorithm (`local_passes`)"""
     reduceLimit: int = 64 * 2**20  # noqa: N815
     """Bytes of item sums of all blocks above which they are added up by the executors, not by the driver"""
 

@@ -6,16 +6,17 @@ Spark may run one again after an executor was lost, or twice at once, and nothin
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from topnrank._typing import Float32Array, FloatArray, Int32Array, Int64Array
+from topnrank._typing import Float32Array, Int32Array, Int64Array
 from topnrank.engines.base import ItemSums, Moment, Problem, State, Visit
 from topnrank.engines.cpu import CpuEngine
 from topnrank.engines.item_side import NOBODY, bytes_of, merge, step_items
+from topnrank.engines.local_passes import copies, moments, move_items, visit_locally
 from topnrank.scorers import Parameters, Rows, Rule
 
 
@@ -54,13 +55,18 @@ class Step:
     users: Int64Array | None
     """Numbers of the batch's users, ascending; None for all"""
     moment: Moment
+    passes: int = 1
+    """Visits of the batch until blocks hear of each other (`local_passes`)"""
+    share: float = 1.0
+    """Of all users, in the batch"""
+    accumulators: Parameters = field(default_factory=dict)
+    """Beside the parameters, where blocks step items themselves"""
 
     @property
     def nbytes(self) -> int:
         """Bytes of numbers."""
-        return sum(block.nbytes for block in self.parameters.values()) + (
-            0 if self.users is None else self.users.nbytes
-        )
+        blocks = [*self.parameters.values(), *self.accumulators.values()]
+        return sum(block.nbytes for block in blocks) + (0 if self.users is None else self.users.nbytes)
 
 
 def cut(rows: Rows, blocks: int) -> list[TrainingBlock]:
@@ -88,21 +94,18 @@ def local_users(step: Step, block: TrainingBlock) -> Int64Array:
     return step.users[first:end] - block.first
 
 
-def block_engine(problem: Problem, step: Step, block: TrainingBlock, vectors: UserVectors | None) -> CpuEngine:
-    """A CPU engine of one thread on the block. Users' vectors are copied: what a task was given stays as it is."""
-    return _engine(problem, step, block, vectors, step.parameters, None)
-
-
 def _engine(
     problem: Problem,
     step: Step,
     block: TrainingBlock,
     vectors: UserVectors | None,
-    items: Parameters,
-    held: Int32Array | None,
+    items: State,
+    held: Int32Array | None = None,
 ) -> CpuEngine:
+    """A CPU engine of one thread on the block. What it changes is copied: what a task was given stays as it is."""
     problem = replace(problem, rows=block.rows, first_user=block.first, rules=step.rules)
-    parameters, accumulators = dict(items), dict(items)
+    kept = copies if step.passes > 1 else dict  # else items do not step here
+    parameters, accumulators = kept(items.parameters), kept(items.accumulators or items.parameters)
     name = problem.scorer.user_block
     if vectors is not None and name is not None:
         parameters[name], accumulators[name] = vectors.values.copy(), vectors.accumulators.copy()
@@ -114,11 +117,15 @@ def visit_block(problem: Problem, step: Step, block: TrainingBlock, vectors: Use
     users = local_users(step, block)
     if users.size == 0:
         return BlockVisit(vectors, None)
-    return _visited(block_engine(problem, step, block, vectors), users, step.moment)
+    return _visited(_engine(problem, step, block, vectors, State(step.parameters, step.accumulators)), users, step)
 
 
-def _visited(engine: CpuEngine, users: Int64Array, moment: Moment) -> BlockVisit:
-    sums, name = engine.sums(users, moment), engine.problem.scorer.user_block
+def _visited(engine: CpuEngine, users: Int64Array, step: Step) -> BlockVisit:
+    name = engine.problem.scorer.user_block
+    if step.passes == 1:
+        sums = engine.sums(users, step.moment)
+    else:
+        sums = visit_locally(engine, users, moments(step.moment, step.passes), step.share)
     if name is None:
         return BlockVisit(None, sums)
     return BlockVisit(UserVectors(engine.state.parameters[name], engine.state.accumulators[name]), sums)
@@ -139,6 +146,8 @@ class Answer(NamedTuple):
 
     items: Int32Array
     rows: Parameters
+    accumulators: Parameters
+    """Where blocks step items themselves"""
 
 
 class Report(NamedTuple):
@@ -168,8 +177,9 @@ def needed_items(problem: Problem, step: Step, block: TrainingBlock) -> Int32Arr
     if users.size == 0:
         return np.empty(0, np.int32)
     nothing = {name: np.empty((0, 1), np.float32) for name in ("item_bias", "user_factors")}
-    engine = _engine(replace(problem, neighbours=None), step, block, None, nothing, None)
-    items: Int32Array = np.unique(engine.lay_out(users, step.moment).items)
+    engine = _engine(replace(problem, neighbours=None), step, block, None, State(nothing, nothing))
+    touched = [engine.lay_out(users, moment).items for moment in moments(step.moment, step.passes)]
+    items: Int32Array = np.unique(np.concatenate(touched))
     return items
 
 
@@ -182,12 +192,16 @@ def visit_routed(
         return BlockVisit(vectors, None)
     parts = sorted((answer for answer in answers if answer.rows), key=lambda answer: answer.items[:1].tolist())
     held = np.concatenate([part.items for part in parts])
-    names = dict.fromkeys(name for part in parts for name in part.rows)
-    items: dict[str, FloatArray] = {
-        name: np.concatenate([part.rows[name] for part in parts if name in part.rows]) for name in names
-    }
-    left = _visited(_engine(problem, step, block, vectors, items, held), users, step.moment)
-    return left._replace(received=held.nbytes + sum(block.nbytes for block in items.values()))
+    items = State(joined([part.rows for part in parts]), joined([part.accumulators for part in parts]))
+    left = _visited(_engine(problem, step, block, vectors, items, held), users, step)
+    received = [*items.parameters.values(), *items.accumulators.values()]
+    return left._replace(received=held.nbytes + sum(block.nbytes for block in received))
+
+
+def joined(parts: list[Parameters]) -> Parameters:
+    """Blocks of parameters from their parts, one after another."""
+    names = dict.fromkeys(name for part in parts for name in part)
+    return {name: np.concatenate([part[name] for part in parts if name in part]) for name in names}
 
 
 def step_item_block(problem: Problem, step: Step, block: ItemBlock, parts: list[ItemSums]) -> tuple[ItemBlock, Report]:
@@ -196,14 +210,15 @@ def step_item_block(problem: Problem, step: Step, block: ItemBlock, parts: list[
         return block, Report(NOBODY, 0)
     sums = merge(parts)
     here = sums._replace(items=(sums.items - block.first).astype(np.int32))
-    state = State(_copies(block.state.parameters), _copies(block.state.accumulators))
-    moved = step_items(replace(problem, rules=step.rules), state, here)
+    state = State(copies(block.state.parameters), copies(block.state.accumulators))
+    moved = apply(replace(problem, rules=step.rules), state, here, step.passes)
     visit = sums.visit._replace(moved=sums.visit.moved + moved)
     return ItemBlock(block.first, state), Report(visit, sum(bytes_of(part) for part in parts))
 
 
-def _copies(blocks: Parameters) -> Parameters:
-    return {name: block.copy() for name, block in blocks.items()}
+def apply(problem: Problem, state: State, sums: ItemSums, passes: int) -> float:
+    """The items' step, or their moves after several visits; returns the squared distance."""
+    return step_items(problem, state, sums) if passes == 1 else move_items(state, sums)
 
 
 def split_sums(sums: ItemSums | None, starts: Int64Array) -> list[ItemSums]:
@@ -216,6 +231,6 @@ def split_sums(sums: ItemSums | None, starts: Int64Array) -> list[ItemSums]:
     for part, (a, b) in enumerate(pairwise(ends)):
         rows = order[a:b]
         gradients = {name: block[rows] for name, block in sums.gradients.items()}
-        rest = (sums.scale, sums.visit) if part == 0 else (0.0, NOBODY)
+        rest = (sums.scale, sums.visit) if part == 0 else (np.zeros_like(sums.scale), NOBODY)
         pieces.append(ItemSums(sums.items[rows], gradients, sums.in_lists[rows], sums.in_histories[rows], *rest))
     return pieces
