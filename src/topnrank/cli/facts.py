@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from topnrank import Interactions, Model
-    from topnrank._typing import Float32Array
+    from topnrank._typing import Float32Array, Int64Array
 
 MOST_VALUES = 20
 """Up to so many different ratings are counted one by one; beyond, quantiles are told."""
@@ -22,7 +22,7 @@ def describe(data: "Interactions") -> dict[str, Any]:
         "items": data.n_items,
         "density": int(data.pair_starts.sum()) / (data.n_users * data.n_items),
         "rows_per_user": {"min": int(lengths.min()), "median": float(np.median(lengths)), "max": int(lengths.max())},
-        "users_with_one_row": users_with_one_row(data),
+        "users_with_one_row": users_with_one_row(data.indptr),
     }
     if data.ratings is not None:
         facts["ratings"] = _distribution(data.ratings)
@@ -37,11 +37,11 @@ def describe(data: "Interactions") -> dict[str, Any]:
     return facts
 
 
-def users_with_one_row(data: "Interactions") -> int:
+def users_with_one_row(indptr: "Int64Array") -> int:
     """How many users give no order to learn from."""
     import numpy as np
 
-    return int((np.diff(data.indptr) == 1).sum())
+    return int((np.diff(indptr) == 1).sum())
 
 
 def training_facts(model: "Model") -> dict[str, Any]:

@@ -97,13 +97,18 @@ class Reading:
 
         if path in DATASETS and not Path(path).exists():
             return tnr.load_dataset(path, progress=not output.quiet)
-        options = asdict(self)
-        if self.separator is not None:
-            options["separator"] = self.separator.replace("\\t", "\t")
-        data = tnr.read(path, **options)
+        data = tnr.read(path, **asdict(self) | {"separator": self.plain_separator()})
         if data.merged_rows:
-            output.note(f"{path}: {data.merged_rows} duplicate rows were merged by the rule {self.duplicates!r}")
+            self.tell_merged(path, data.merged_rows, output)
         return data
+
+    def plain_separator(self) -> str | None:
+        """The separator; a tab may be written as shells let people write it."""
+        return None if self.separator is None else self.separator.replace("\\t", "\t")
+
+    def tell_merged(self, path: str, rows: int, output: Output) -> None:
+        """What the rule about duplicates did."""
+        output.note(f"{path}: {rows} duplicate rows were merged by the rule {self.duplicates!r}")
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import typer
 
 from topnrank.cli.facts import describe, training_facts, users_with_one_row
 from topnrank.cli.files import require_writable, table_format, write_table
+from topnrank.cli.learnt import TrafficWatch, tell_what_was_learnt
 from topnrank.cli.options import Printing, Reading, filtered, share, with_options
 from topnrank.cli.output import Output, facts_table
 from topnrank.cli.values import parse_feedback, parse_settings
@@ -214,9 +215,6 @@ class Stopping:
         return given
 
 
-TASKS = {"rated": "the items a user has rated", "catalogue": "all items"}
-
-
 @with_options
 def train(task: Task, choice: Choice, stopping: Stopping, reading: Reading, printing: Printing) -> None:
     """Train a model on a file and save it.
@@ -248,6 +246,8 @@ def train(task: Task, choice: Choice, stopping: Stopping, reading: Reading, prin
             require_writable(path)
     if getattr(model, "engine", None) == "spark":
         _start_spark(choice.master, output)
+        if _train_in_cluster(model, (task, stopping, reading), output):
+            return
     cold = _must_compile()  # asked before anything is read, which takes kernels of its own
     data = task.filtered(reading.read(task.data, output), output)
     rows, test = task.split(data, choice.seed)
@@ -257,7 +257,29 @@ def train(task: Task, choice: Choice, stopping: Stopping, reading: Reading, prin
     if test is not None and test_path is not None:
         write_table(test_path, test.to_arrow())
     model.save(task.output)
-    _report(task, model, (rows, test), seconds, output)
+    _report(task, model, (describe(rows), test), seconds, output)
+
+
+def _train_in_cluster(model: "Model", options: tuple[Task, Stopping, Reading], output: Output) -> bool:
+    """The whole of it by Spark, from the files to the model; False, with a note, where the driver must read the rows."""
+    from topnrank.cli import train_spark
+
+    task, stopping, reading = options
+    needs_rows = {
+        "--holdout": task.holdout,
+        "--validation": stopping.validation,
+        "--min-user-items": task.min_user_items,
+        "--min-item-users": task.min_item_users,
+    }
+    reason = next((name for name, value in needs_rows.items() if value), None)
+    data = train_spark.rows_in_cluster(task.data, reading, reason, output)
+    if data is None:
+        return False
+    model, seconds = train_spark.fit_in_cluster(model, data, stopping.checkpoint, output)
+    model.save(task.output)
+    sizes = {"rows": data.n_rows, "users": data.n_users, "items": data.n_items}
+    _report(task, model, (sizes, None), seconds, output)
+    return True
 
 
 def _start_spark(master: str | None, output: Output) -> None:
@@ -281,34 +303,33 @@ def _must_compile() -> bool:
 
 def fit(model: "Model", rows: "Interactions", arguments: dict[str, Any], output: Output) -> float:
     """Trains with a progress bar; returns the seconds it took."""
-    from topnrank.models import FactorModel, TopNRank
-
-    in_rounds = "progress" in inspect.signature(model.fit).parameters
-    if "checkpoint" in arguments:
+    watch = TrafficWatch()
+    if "progress" in inspect.signature(model.fit).parameters:
+        arguments = {**arguments, "progress": not output.quiet, "callbacks": [watch]}
+    if arguments.get("checkpoint") is not None:
         output.note(f"after an interruption the same command goes on from {arguments['checkpoint']}")
     started = time.perf_counter()
-    model.fit(rows, **(arguments | {"progress": not output.quiet} if in_rounds else arguments))
+    model.fit(rows, **arguments)
     seconds = time.perf_counter() - started
-    if isinstance(model, TopNRank) and model.protocol is None:
-        output.note(
-            f"by the data the model ranks {TASKS[model.protocol_]}; --set protocol=rated|catalogue says otherwise"
-        )
-    learns_order = isinstance(model, FactorModel) and not model.settled().relevant_only()
-    if learns_order and (single := users_with_one_row(rows)):
-        output.note(f"users with one row only, from whom no order was learnt: {single}")
+    tell_what_was_learnt(model, users_with_one_row(rows.indptr), output)
+    watch.tell(output)
     return seconds
 
 
 def _report(
-    task: Task, model: "Model", parts: "tuple[Interactions, Interactions | None]", seconds: float, output: Output
+    task: Task,
+    model: "Model",
+    parts: "tuple[dict[str, Any], Interactions | None]",
+    seconds: float,
+    output: Output,
 ) -> None:
-    rows, test = parts
+    sizes, test = parts
     facts = {
         "model": model.name,
         "file": task.output,
         "seconds": round(seconds, 3),
         **training_facts(model),
-        "data": describe(rows),
+        "data": sizes,
     }
     people = {**facts, "data": {name: facts["data"][name] for name in ("rows", "users", "items")}}
     next_steps = f"recommend: topnrank recommend {task.output} --user {model.user_ids_[0]}"

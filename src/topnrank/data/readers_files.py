@@ -100,10 +100,11 @@ def io_errors(name: str, compression: str | None = None) -> Iterator[None]:
         ) from None
 
 
-def find_files(path: str | os.PathLike[str], format: str | None, copies: ExitStack) -> list[DataFile]:
+def find_files(path: str | os.PathLike[str], format: str | None, copies: ExitStack | None) -> list[DataFile]:
     """The data files that `path` means, in sorted order: a file, all visible files below a folder, or a glob's matches.
 
-    Empty part files are left out. Copies of files that are elsewhere last until `copies` is closed.
+    Empty part files are left out. Copies of files that are elsewhere last until `copies` is closed; with None nothing is
+    copied and no more than the heads is read, for those who let others read the files.
     """
     if not isinstance(path, str | os.PathLike):
         raise ParameterError(
@@ -125,7 +126,9 @@ def _partitions(file: AnyPath, root: AnyPath) -> dict[str, str | None]:
     return {unquote(key): None if value == _HIVE_NULL else unquote(value) for key, value in pairs}
 
 
-def _inspect(path: AnyPath, format: str | None, partitions: Mapping[str, str | None], copies: ExitStack) -> DataFile:
+def _inspect(
+    path: AnyPath, format: str | None, partitions: Mapping[str, str | None], copies: ExitStack | None
+) -> DataFile:
     """What the file is: by `format`, else by its first bytes, else by its name."""
     copy, start = None, _start(path)
     if isinstance(path, RemotePath):
@@ -134,11 +137,11 @@ def _inspect(path: AnyPath, format: str | None, partitions: Mapping[str, str | N
             "parquet",
         ):  # read where it is: only the columns that are used travel
             return DataFile(path, "parquet", None, start, partitions)
-        copy = _copy(path, copies)
+        copy = None if copies is None else _copy(path, copies)
     compression = _compression(path, start)
     suffixes = [suffix.lower() for suffix in path.suffixes]
     suffix = suffixes[-2:-1] if suffixes and suffixes[-1] in _COMPRESSION_OF_SUFFIX else suffixes[-1:]
-    with io_errors(str(path), compression), pa.input_stream(str(copy or path), compression=compression) as stream:
+    with io_errors(str(path), compression), _unpacked(path, copy, compression) as stream:
         head = stream.read(_HEAD_BYTES)
     kind = format or _format(suffix[0] if suffix else "", head)
     if kind == "parquet" and compression is not None:
@@ -157,6 +160,12 @@ def _start(path: AnyPath) -> bytes:
         raise DataError(f"{path}: is no regular file but a pipe, a device or a broken link; save the data to a file")
     with io_errors(str(path)), path.open("rb") as stream:
         return stream.read(16)
+
+
+def _unpacked(path: AnyPath, copy: Path | None, compression: str | None) -> pa.NativeFile:
+    if copy is None and isinstance(path, RemotePath):
+        return pa.input_stream(path.open(), compression=compression)
+    return pa.input_stream(str(copy or path), compression=compression)
 
 
 def _copy(path: RemotePath, copies: ExitStack) -> Path:

@@ -34,7 +34,8 @@ _TYPE_OF_ROLE = {
     "weight": pa.float64(),
 }
 
-_NULLS = ("", "NULL", "null", "NaN", "nan", "NA", "N/A", "<NA>", "None", "\\N")
+NULLS = ("", "NULL", "null", "NaN", "nan", "NA", "N/A", "<NA>", "None", "\\N")
+"""Fields that mean that there is no value."""
 _UNIT_SEPARATOR = b"\x1f"
 _SAMPLE_RECORDS = 20
 
@@ -70,6 +71,12 @@ class TextSource:
                 self._check_records(roles)
         return table
 
+    def first_row(self) -> list[str] | None:
+        """The fields of the first row, if the head of the file has one."""
+        lines = io.StringIO(self.file.head.decode("utf-8-sig", errors="surrogateescape"), newline="")
+        records = _cut(lines, self.separator, self.file.name)
+        return next((fields for line, fields in records if line > self.header_lines), None)
+
     def place(self, row: int) -> str:
         """Words for a 0-based row of the table: the line as an editor counts it."""
         with io_errors(self.file.name, self.file.compression):
@@ -97,7 +104,7 @@ class TextSource:
                 convert_options=pa.csv.ConvertOptions(
                     include_columns=list(roles.values()),
                     column_types=types,
-                    null_values=_NULLS,
+                    null_values=NULLS,
                     strings_can_be_null=True,
                     quoted_strings_can_be_null=False,
                 ),

@@ -1,5 +1,8 @@
 """From user blocks to a model in the cluster."""
 
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,11 +22,27 @@ from topnrank.scorers.base import NO_ROWS
 from topnrank.spark.blocks import SparkInteractions
 from topnrank.spark.preparing import PreparedBlocks, is_local, prepare_blocks
 from topnrank.spark.served import Learnt, Served, unfitted
-from topnrank.training import Callback, Checkpoint, Recorder, Tolerance, train
+from topnrank.training import Callback, Checkpoint, Progress, Recorder, Tolerance, train
 
 
-def train_on_blocks(local: Model, data: SparkInteractions, checkpoint: str | None = None) -> Served:
-    """`local`, trained on `data`, whose rows stay in the cluster.
+@dataclass(frozen=True)
+class Watching:
+    """Who watches a training, by the names of `FactorModel.fit`."""
+
+    checkpoint: str | None = None
+    progress: bool = False
+    callbacks: Sequence[Callback] = ()
+
+
+def train_on_blocks(
+    local: Model,
+    data: SparkInteractions,
+    checkpoint: str | None = None,
+    *,
+    progress: bool = False,
+    callbacks: Sequence[Callback] = (),
+) -> Served:
+    """`local`, trained on `data`, whose rows stay in the cluster; `progress` and `callbacks` are those of `fit`.
 
     Models in closed form (EASE, NeighbourRidge, ItemMean, Popularity, Random), and feedback that looks at all rows at once
     (Grades, Relevance, ConversionRate, ItemCount, Recency) are for the driver, which collects the rows for them; factor
@@ -36,16 +55,17 @@ def train_on_blocks(local: Model, data: SparkInteractions, checkpoint: str | Non
     policy = feedback_from(model.policy(), sample)
     if not is_local(policy):
         local = type(local)(**local.get_params() | {"engine": "spark"})
-        return Served.of_local(local.fit(data.collect(), checkpoint=checkpoint), data.session, like=data)
-    return _trained(local, model, policy, data, checkpoint)
+        fitted = local.fit(data.collect(), checkpoint=checkpoint, progress=progress, callbacks=callbacks)
+        return Served.of_local(fitted, data.session, like=data)
+    return _trained(local, model, policy, data, Watching(checkpoint, progress, callbacks))
 
 
 def _trained(
-    local: FactorModel, model: FactorModel, policy: Feedback, data: SparkInteractions, checkpoint: str | None
+    local: FactorModel, model: FactorModel, policy: Feedback, data: SparkInteractions, watching: Watching
 ) -> Served:
     prepared = prepare_blocks(data, policy, model.selection())
     run = _Run(model, prepared, data)
-    facts = run.go(checkpoint)
+    facts = run.go(watching)
     arrays: dict[str, FloatArray] = {
         name: block.astype(np.float32) for name, block in run.engine.item_state().parameters.items()
     }
@@ -71,27 +91,35 @@ class _Run:
         indptr = np.concatenate([[0], np.cumsum(prepared.sizes)])
         self.schedule = model.schedule(NO_ROWS._replace(indptr=indptr))
 
-    def go(self, checkpoint: str | None) -> dict[str, Any]:
+    def go(self, watching: Watching) -> dict[str, Any]:
         """Starts or resumes, trains to the end, and returns the facts of the training."""
         model, fixed, recorder = self.model, self.prepared.fixed, Recorder()
-        callbacks: list[Callback] = [recorder]
-        if model.tolerance > 0.0:
-            callbacks.append(Tolerance(model.tolerance))
         state = model.start_state(self.data.n_users, self.data.n_items, fixed)
         done, finished, saved = 0, False, None
-        if checkpoint is not None:
-            saved = Checkpoint(checkpoint, self._identity(), {"recorder": recorder})
-            callbacks.append(saved)
+        if watching.checkpoint is not None:
+            saved = Checkpoint(watching.checkpoint, self._identity(), {"recorder": recorder})
             if (earlier := saved.resume()) is not None:
                 state, done, finished = earlier
         problem = model.problem(NO_ROWS, fixed)
         self.engine = SparkEngine(problem, state, self.data.session, self.prepared.lists)
         engine: Engine = AdaptiveEngine(self.engine) if problem.adaptive else self.engine
         if not finished:
-            done = train(engine, self.schedule, callbacks, done=done)
+            with ExitStack() as bar:
+                callbacks = [recorder, *self._watchers(watching, done, bar), *([] if saved is None else [saved])]
+                done = train(engine, self.schedule, callbacks, done=done)
             if saved is not None:
                 saved.write(engine, done, finished=True)
         return {"history": recorder.records, "rounds": done, "best_round": done}
+
+    def _watchers(self, watching: Watching, done: int, bar: ExitStack) -> list[Callback]:
+        """In the order of the local training: who was given, who stops, who shows."""
+        watchers = list(watching.callbacks)
+        if self.model.tolerance > 0.0:
+            watchers.append(Tolerance(self.model.tolerance))
+        if watching.progress:
+            title = type(self.model).__name__
+            watchers.append(bar.enter_context(Progress(self.schedule.rounds, done=done, title=title)))
+        return watchers
 
     def _identity(self) -> dict[str, Any]:
         """What must be equal for a run to resume another."""
