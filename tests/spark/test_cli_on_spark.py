@@ -86,7 +86,7 @@ def test_movielens_files_without_a_header(spark, tmp_path, no_local_reader):
 
 
 BAD = {
-    "abc": ("u1,i1,5\nu1,i2,abc\n", "column 'rating': must be a finite number, but 1 of 2 rows break that, for example 'abc'"),
+    "abc": ("u1,i1,5\nu1,i2,abc\n", "column 'rating': must be a finite number, but 1 of 2 rows break that"),
     "short": ("u1,i1,5\nu1,i2\n", "Spark cannot read it"),
     "no id": ("u1,i1,5\n,i2,3\n", "column 'user': ids must not be empty"),
 }  # fmt: skip
