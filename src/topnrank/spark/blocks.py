@@ -20,6 +20,7 @@ import pyarrow as pa
 from pyspark import RDD, StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from topnrank._typing import Int64Array
 from topnrank.cluster.package import ship_package
@@ -243,7 +244,8 @@ def collect_table(frame: DataFrame) -> pa.Table:
     """A DataFrame as an Arrow table on the driver."""
     if hasattr(frame, "toArrow"):  # Spark 4
         return frame.toArrow()
-    return pa.Table.from_batches(frame._collect_as_arrow() or [], schema=None)
+    batches = frame._collect_as_arrow()  # none at all where there are no rows
+    return pa.Table.from_batches(batches, None if batches else to_arrow_schema(frame.schema))
 
 
 def collect_ids(numbered: DataFrame) -> np.ndarray[Any, Any]:

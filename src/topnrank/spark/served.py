@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark import RDD, Broadcast, StorageLevel
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from topnrank._typing import FloatArray, IdArray, Int32Array, Int64Array
 from topnrank.data.ids import IdMap
@@ -251,7 +252,9 @@ def id_frame(session: SparkSession, ids: IdArray, **columns: Any) -> DataFrame:
 
 
 def frame_of(session: SparkSession, table: pa.Table) -> DataFrame:
-    """An Arrow table as a DataFrame; before Spark 4 by way of pandas."""
-    if int(session.version.partition(".")[0]) >= 4:
+    """An Arrow table as a DataFrame; before Spark 4, which takes it as it is, row by row."""
+    if hasattr(DataFrame, "toArrow"):  # came with Spark 4, as did tables in createDataFrame
         return session.createDataFrame(table)
-    return session.createDataFrame(table.to_pandas())
+    # not by way of pandas, from which Spark 3.5 cannot tell what an empty column holds
+    rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
+    return session.createDataFrame(list(rows), from_arrow_schema(table.schema), verifySchema=False)
