@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import topnrank as tnr
+from topnrank.engines import spark_tasks
 from topnrank.engines.base import Moment, State
 from topnrank.engines.cpu import CpuEngine
 from topnrank.engines.item_side import merge
@@ -45,12 +46,12 @@ def visit_in_blocks(problem, state, n_blocks, step):
     return parts
 
 
-def step_of(problem, state, passes, moment=Moment(2)):
+def step_of(problem, state, passes, iteration=2):
     own = problem.scorer.user_block
     items, beside = (
         {name: block for name, block in b.items() if name != own} for b in (state.parameters, state.accumulators)
     )
-    return Step(problem.rules, items, None, moment, passes, 1.0, beside)
+    return Step(problem.rules, items, None, Moment(iteration), passes, 1.0, beside)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -89,9 +90,7 @@ def test_plain_descent_in_one_local_pass_over_all_users_is_the_usual_iteration()
     start = State(copies(state.parameters), copies(state.accumulators))
     usual = visit_in_blocks(problem, state, 4, step_of(problem, state, 1))
     apply(problem, state, merge(usual), 1)
-    step = step_of(problem, start, 2, Moment(0))
-    from topnrank.engines import spark_tasks
-
+    step = step_of(problem, start, 2, iteration=0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(spark_tasks, "moments", lambda moment, _passes: [moment])
         local = visit_in_blocks(problem, start, 4, step)

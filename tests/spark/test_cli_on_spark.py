@@ -32,9 +32,9 @@ def no_local_reader(monkeypatch):
     return monkeypatch.undo
 
 
-def both(data, folder, give_back, *options):
+def both(data, folder, give_back, *options, on_spark=()):
     """The model trained by the command on Spark, which must not read on the driver, and the one of this machine."""
-    assert train(data, folder / "ours.safetensors", *ON_SPARK, *options) == 0
+    assert train(data, folder / "ours.safetensors", *ON_SPARK, *options, *on_spark) == 0
     give_back()
     assert train(data, folder / "theirs.safetensors", *options) == 0
     return [tnr.load(folder / f"{name}.safetensors") for name in ("ours", "theirs")]
@@ -58,7 +58,7 @@ def parts(folder, write, suffix):
 
 def test_a_folder_of_parquet_gives_the_model_of_one_machine(spark, tmp_path, no_local_reader, capsys):
     data = parts(tmp_path / "ratings", pq.write_table, "parquet")
-    assert_alike(*both(data, tmp_path, no_local_reader, "--seed", 3, "--checkpoint", tmp_path / "run"))
+    assert_alike(*both(data, tmp_path, no_local_reader, "--seed", 3, on_spark=["--checkpoint", tmp_path / "run"]))
     ours = json.loads(capsys.readouterr().out.splitlines()[0])
     assert ours["data"] == {"rows": 600, "users": 40, "items": 30}
     assert any(STAY in note for note in ours["notes"])

@@ -1,5 +1,10 @@
 """Training on a real cluster gives the CPU engine's model, for every model, any number of blocks and both item sides."""
 
+import json
+import shutil
+from pathlib import Path
+from urllib.request import urlopen
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -77,6 +82,53 @@ def test_lineage_is_cut_with_a_checkpoint_directory_and_without(spark, given, tm
     assert any(path.name.startswith("rdd-") for path in tmp_path.rglob("*"))
     for name, array in ours.fitted.arrays.items():
         assert_array_equal(again.fitted.arrays[name], array)  # the same number of blocks: the same bits
+
+
+LOCAL = {
+    "history": tnr.TopNRank(**LENGTH),
+    "factors": tnr.TopNRank(users="factors", **LENGTH),
+    "catalogue": tnr.TopNRank(protocol="catalogue", **LENGTH),
+}
+
+
+@pytest.mark.parametrize("name", LOCAL)
+def test_local_passes_give_one_model_on_both_item_sides(spark, name):
+    kind, params = type(LOCAL[name]), LOCAL[name].get_params() | {"engine": "spark"}
+    with settings(spark, blocks=3, localPasses=2):
+        broadcast = kind(**params).fit(DATA)
+    with settings(spark, blocks=3, localPasses=2, **ROUTED):
+        assert_same_model(kind(**params).fit(DATA), broadcast)
+    with settings(spark, blocks=3):
+        exact = kind(**params).fit(DATA)
+    assert np.abs(exact.item_factors_ - broadcast.item_factors_).max() > 1e-3  # it is another algorithm
+
+
+def test_local_passes_and_a_step_that_adapts_itself_do_not_go_together(spark):
+    with settings(spark, localPasses=2), pytest.raises(tnr.ParameterError, match="localPasses must be 1"):
+        tnr.ListRank.authors(epochs=2, engine="spark").fit(DATA)
+
+
+def test_a_checkpoint_directory_that_is_not_shared_is_named_before_training(spark):
+    """Below /proc/self/cwd every process has a folder of its own."""
+    spark.sparkContext.setCheckpointDir("file:///proc/self/cwd/topnrank-checkpoints-of-one-node")
+    own = Path(spark.sparkContext.getCheckpointDir().removeprefix("file:"))
+    try:
+        with pytest.raises(tnr.ParameterError, match="storage that all nodes share"):
+            tnr.TopNRank(engine="spark", **LENGTH).fit(DATA)
+    finally:
+        spark.sparkContext._jsc.sc().setCheckpointDir(None)
+        shutil.rmtree(own.parent, ignore_errors=True)
+
+
+def test_stages_have_names_in_sparks_pages_and_other_jobs_keep_theirs(spark):
+    context = spark.sparkContext
+    context.setJobDescription("the caller's own")
+    tnr.TopNRank(engine="spark", **LENGTH).fit(DATA)
+    assert context.getLocalProperty("spark.job.description") == "the caller's own"
+    context.setLocalProperty("spark.job.description", None)
+    with urlopen(f"{context.uiWebUrl}/api/v1/applications/{context.applicationId}/stages") as answer:
+        described = {stage.get("description") for stage in json.load(answer)}
+    assert "topnrank: iteration 1, 35 users" in described
 
 
 def test_rows_travel_only_where_they_are_needed(spark):

@@ -19,17 +19,16 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from topnrank._typing import Float32Array, Int64Array
+from topnrank.cluster.stages import named
 from topnrank.engines.base import LAST, Moment, Problem, State, Visit
 from topnrank.engines.local_passes import expected_rows
+from topnrank.engines.spark_checkpoints import checkpointed, lasting, one_by_one, require_shared
 from topnrank.engines.spark_items import (
     Blocks,
     BroadcastItems,
     Items,
     RoutedItems,
     Traffic,
-    checkpointed,
-    lasting,
-    one_by_one,
     spread,
 )
 from topnrank.engines.spark_settings import SparkSettings, usual_blocks
@@ -55,7 +54,8 @@ class SparkEngine:
         if problem.adaptive and self.settings.localPasses > 1:
             raise ParameterError("spark.topnrank.localPasses must be 1 for a step that adapts itself; unset it")
         self._user_block = problem.scorer.user_block
-        lists = one_by_one(lists).persist(lasting())
+        require_shared(self._context)
+        lists = one_by_one(lists).setName("topnrank: the users' lists").persist(lasting())
         ends = lists.map(lambda block: block.first + block.rows.indptr.size - 1).collect()
         self._starts: Int64Array = np.array([0, *ends], np.int64)
         self._rest = {name: block for name, block in state.accumulators.items() if name not in state.parameters}
@@ -112,13 +112,18 @@ class SparkEngine:
     def state(self) -> State:
         """All parameters, on the driver."""
         if self._gathered is None:
-            items = self._items.state()
-            self._gathered = State(dict(items.parameters), dict(items.accumulators) | self._rest)
-            if self._user_block is not None:
-                parts = self._blocks.vectors.map(_vectors_of).collect()
-                self._gathered.parameters[self._user_block] = np.concatenate([part.values for part in parts])
-                self._gathered.accumulators[self._user_block] = np.concatenate([part.accumulators for part in parts])
+            with named(self._context, "the parameters to the driver"):
+                self._gathered = self._gather()
         return self._gathered
+
+    def _gather(self) -> State:
+        items = self._items.state()
+        state = State(dict(items.parameters), dict(items.accumulators) | self._rest)
+        if self._user_block is not None:
+            parts = self._blocks.vectors.map(_vectors_of).collect()
+            state.parameters[self._user_block] = np.concatenate([part.values for part in parts])
+            state.accumulators[self._user_block] = np.concatenate([part.accumulators for part in parts])
+        return state
 
     def item_state(self) -> State:
         """The items' part of the state, on the driver."""
@@ -159,7 +164,10 @@ class SparkEngine:
 
     def visit(self, users: Int64Array, moment: Moment = LAST) -> Visit:
         """One batch: each block's part of it, then one step of the items."""
-        self._context.setJobDescription(f"topnrank: iteration {moment.iteration + 1}, {users.size:,} users")
+        with named(self._context, f"iteration {moment.iteration + 1}, {users.size:,} users"):
+            return self._visit(users, moment)
+
+    def _visit(self, users: Int64Array, moment: Moment) -> Visit:
         numbers = None if users.size == self._starts[-1] else np.sort(np.asarray(users, np.int64))
         items, passes, share = self._items.sent(), self.settings.localPasses, users.size / int(self._starts[-1])
         step = self._context.broadcast(

@@ -1,6 +1,6 @@
 """Where the item side of the Spark engine lives: on the driver, broadcast whole, or in blocks whose rows are routed."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, final
 
 import numpy as np
@@ -8,6 +8,7 @@ import numpy as np
 from topnrank._typing import Int32Array, Int64Array
 from topnrank.engines.base import ItemSums, Problem, State, Visit, remember_arrays
 from topnrank.engines.item_side import bytes_of, merge
+from topnrank.engines.spark_checkpoints import checkpointed, lasting, one_by_one
 from topnrank.engines.spark_settings import SparkSettings
 from topnrank.engines.spark_tasks import (
     Answer,
@@ -79,13 +80,6 @@ class Items(Protocol):
         ...
 
 
-def one_by_one(rdd: "RDD[Any]") -> "RDD[Any]":
-    """The same elements, each pickled by itself: `zip` would read and write all of them again to make it so."""
-    from pyspark.serializers import BatchedSerializer, CPickleSerializer
-
-    return rdd._reserialize(BatchedSerializer(CPickleSerializer(), 1))
-
-
 def spread(context: "SparkContext", elements: list[Any]) -> "RDD[Any]":
     """One partition for each element, however large: it travels as a broadcast of its own.
 
@@ -97,13 +91,6 @@ def spread(context: "SparkContext", elements: list[Any]) -> "RDD[Any]":
 
 def _value_of(broadcast: "Broadcast[Any]") -> Callable[[int], Any]:
     return lambda _: broadcast.value
-
-
-def lasting() -> Any:
-    """How what is used again is kept."""
-    from pyspark import StorageLevel
-
-    return StorageLevel.MEMORY_AND_DISK
 
 
 @final
@@ -238,21 +225,6 @@ def item_ranges(state: State, parts: int) -> Int64Array:
     n_items = state.parameters["item_bias"].size
     starts: Int64Array = np.unique(np.linspace(0, n_items, min(parts, n_items) + 1).astype(np.int64))
     return starts
-
-
-def checkpointed(rdd: "RDD[Any]") -> "RDD[Any] | None":
-    """The RDD read from the checkpoint directory, without a past; None where there is no such directory."""
-    if rdd.context.getCheckpointDir() is None:
-        return None
-    fresh = one_by_one(rdd.map(_itself)).persist(lasting())  # Spark checkpoints only what no job has computed yet
-    fresh.checkpoint()
-    fresh.foreachPartition(_nothing)
-    return fresh
-
-
-def _nothing(elements: Iterable[Any]) -> None:
-    for _ in elements:  # a worker that leaves its input unread is not used again
-        pass
 
 
 def _itself(element: Any) -> Any:

@@ -24,6 +24,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from topnrank._typing import Int64Array
 from topnrank.cluster.package import ship_package
+from topnrank.cluster.stages import named
 from topnrank.data.duplicates import DUPLICATE_RULES, Rows, unique_rows
 from topnrank.data.frames import Columns
 from topnrank.data.ids import IdMap
@@ -145,11 +146,12 @@ class SparkInteractions:
             raise DataError(
                 f"duplicates={duplicates!r} needs a rating or weight column and the data has neither; use 'last'"
             )
-        rows = checked_rows(frame, columns, ordered=duplicates != "error")
-        try:
-            return cls._of_rows(rows, duplicates, blocks)
-        finally:
-            rows.unpersist()
+        with named(frame.sparkSession.sparkContext, "rows to blocks of users"):
+            rows = checked_rows(frame, columns, ordered=duplicates != "error")
+            try:
+                return cls._of_rows(rows, duplicates, blocks)
+            finally:
+                rows.unpersist()
 
     @classmethod
     def _of_rows(cls, rows: CheckedRows, duplicates: str, wanted: int | None) -> Self:
@@ -177,9 +179,7 @@ class SparkInteractions:
 
     def _counted(self, duplicates: str) -> Self:
         """Makes the blocks and learns their sizes; repeated rows are an error where they must not be."""
-        self.session.sparkContext.setJobDescription("topnrank: user blocks")
         facts = self.blocks.map(lambda block: (len(block.data["indices"]), block.merged)).collect()
-        self.session.sparkContext.setJobDescription(None)
         merged = [one for _, one in facts]
         problem = next((one.problem for one in merged if one.problem), None)
         repeated = sum(one.rows for one in merged)
@@ -265,7 +265,9 @@ def with_type_codes(rows: DataFrame, names: tuple[str, ...]) -> DataFrame:
     """The column `type` as places in `names`."""
     if not names:
         return rows
-    return rows.withColumn("type", (sf.array_position(sf.array(*map(sf.lit, names)), sf.col("type")) - 1).cast("int"))
+    # by name, because the function itself takes no column for the second argument before Spark 4
+    place = sf.call_function("array_position", sf.array(*map(sf.lit, names)), sf.col("type"))
+    return rows.withColumn("type", (place - 1).cast("int"))
 
 
 def dealt_rows(numbered: DataFrame, n_blocks: int) -> RDD[Any]:

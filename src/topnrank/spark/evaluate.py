@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from topnrank._typing import BoolArray, Float64Array, Int64Array
+from topnrank.cluster.stages import named
 from topnrank.data.duplicates import DUPLICATE_RULES
 from topnrank.data.frames import Columns
 from topnrank.data.interactions import Interactions
@@ -219,9 +220,8 @@ def _measured(served: Served, rows: DataFrame, plan: _Plan) -> _Found:
     context = served.session.sparkContext
     shared, sent = served.shared, context.broadcast(plan)
     pairs = served.blocks.zip(dealt_rows(rows, served.n_blocks))
-    context.setJobDescription("topnrank: evaluate")
-    found: _Found = pairs.map(_Task(shared, sent)).treeReduce(lambda one, other: one.merge(other))
-    context.setJobDescription(None)
+    with named(context, "evaluate"):
+        found: _Found = pairs.map(_Task(shared, sent)).treeReduce(lambda one, other: one.merge(other))
     sent.unpersist()
     if found.error is not None:
         raise unguarded(found.error)

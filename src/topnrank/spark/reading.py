@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -72,7 +73,7 @@ class SparkFiles:
                 return SparkInteractions.from_frame(frame, columns, duplicates=duplicates)
         except DataError as problem:
             raise DataError(str(problem).replace(SOURCE, self.path, 1)) from None
-        except PySparkException as problem:
+        except (PySparkException, Py4JError) as problem:
             raise DataError(
                 f"{self.path}: Spark cannot read it ({_reason(problem)}); mend the file, and check that every executor "
                 "sees it under this path"
@@ -173,7 +174,7 @@ def _whole_lines(session: SparkSession) -> Iterator[None]:
         session.conf.set(_PRUNING, before)
 
 
-def _reason(problem: PySparkException) -> str:
+def _reason(problem: Exception) -> str:
     """The most telling line of what Spark says."""
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
     telling = (line for line in lines if "MALFORMED" in line or "not UTF-8" in line)

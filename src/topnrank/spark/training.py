@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from topnrank._typing import FloatArray
+from topnrank.cluster.stages import named
 from topnrank.data.feedback import Feedback
 from topnrank.data.policies import feedback_from
 from topnrank.engines.adaptive import AdaptiveEngine
@@ -63,7 +64,8 @@ def train_on_blocks(
 def _trained(
     local: FactorModel, model: FactorModel, policy: Feedback, data: SparkInteractions, watching: Watching
 ) -> Served:
-    prepared = prepare_blocks(data, policy, model.selection())
+    with named(data.session.sparkContext, "training lists"):
+        prepared = prepare_blocks(data, policy, model.selection())
     run = _Run(model, prepared, data)
     facts = run.go(watching)
     arrays: dict[str, FloatArray] = {
