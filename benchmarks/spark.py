@@ -8,16 +8,19 @@ fits. All take turns; medians and ranges are printed, with the bytes that an ite
 """
 
 import argparse
+import os
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "spark"))
 
@@ -35,6 +38,19 @@ FACTORS = 10
 ALS_ITERATIONS = (1, 4)
 """Two fits whose difference is three iterations."""
 Times = dict[str, list[float]]
+
+
+@contextmanager
+def session() -> Iterator[tuple[SparkSession, Path]]:
+    """A session on a cluster of its own, and a folder that all of it sees."""
+    with tempfile.TemporaryDirectory() as name, standalone.running(Path(name)) as cluster:
+        os.environ.update(cluster.environment)
+        spark = SparkSession.builder.master(cluster.master).config("spark.executor.memory", "2g").getOrCreate()
+        spark.sparkContext.setLogLevel("ERROR")
+        try:
+            yield spark, Path(name)
+        finally:
+            spark.stop()
 
 
 def synthetic(share: float) -> tnr.Interactions:
@@ -119,8 +135,6 @@ def run(spark: SparkSession, folder: Path, arguments: argparse.Namespace) -> str
         frame = None
         if whole:
             path = folder / "ratings.parquet"
-            import pyarrow.parquet as pq
-
             pq.write_table(data.to_arrow(), path)
             frame = spark.read.parquet(path.as_uri()).persist()
             frame.count()
@@ -149,14 +163,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--output", type=Path, default=None, help="file of the page; printed without it")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name, standalone.running(Path(name)) as cluster:
-        import os
-
-        os.environ.update(cluster.environment)
-        spark = SparkSession.builder.master(cluster.master).config("spark.executor.memory", "2g").getOrCreate()
-        spark.sparkContext.setLogLevel("ERROR")
-        page = run(spark, Path(name), arguments)
-        spark.stop()
+    with session() as (spark, folder):
+        page = run(spark, folder, arguments)
     if arguments.output is not None:
         arguments.output.write_text(page)
     print(page)

@@ -28,20 +28,17 @@ class TrafficWatch:
 
     def __init__(self) -> None:
         self._traffic: Any = None
-        self._routed = False
 
     def after_round(self, engine: Any, round_: object) -> bool:
         """Notes the traffic of the latest visit, where the engine knows any."""
-        engine = getattr(engine, "_engine", engine)  # of an engine that drives another one, the latter
-        self._traffic = getattr(engine, "traffic", None)
-        self._routed = type(getattr(engine, "_items", None)).__name__ == "RoutedItems"
+        self._traffic = getattr(getattr(engine, "driven", engine), "traffic", None)
         return False
 
     def tell(self, output: Output) -> None:
         """A note, if there was any."""
         if self._traffic is None:
             return
-        whom = "in all to the executors that need them" if self._routed else "to each executor"
+        whom = "in all to the executors that need them" if self._traffic.routed else "to each executor"
         down, up = _size(self._traffic.down), _size(self._traffic.up)
         output.note(f"an iteration moved {down} of item parameters {whom} and {up} of sums back")
 

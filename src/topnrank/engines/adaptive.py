@@ -20,23 +20,23 @@ class AdaptiveEngine:
     """Drives another engine: each visit is one descent step along the whole gradient that lowers loss plus penalty."""
 
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+        self.driven = engine
         self.problem: Problem = engine.problem
 
     @property
     def state(self) -> State:
         """The state of the engine that is driven."""
-        return self._engine.state
+        return self.driven.state
 
     def visit(self, users: Int64Array, moment: Moment = LAST) -> Visit:
         """One step that lowers the loss; none, with nothing moved, where even the smallest does not."""
         step = self.state.accumulators[STEP]
         first = step.copy()
         start = self._loss(users, moment)
-        put_back = self._engine.remember()
+        put_back = self.driven.remember()
         for _ in range(MOST_HALVINGS):
-            self._engine.problem = _with_rate(self.problem, float(step[0]))
-            visit = self._engine.visit(users, moment)
+            self.driven.problem = _with_rate(self.problem, float(step[0]))
+            visit = self.driven.visit(users, moment)
             if self._loss(users, moment) < start:
                 step *= 2.0
                 return visit
@@ -47,12 +47,12 @@ class AdaptiveEngine:
 
     def remember(self) -> Callable[[], None]:
         """As the engine that is driven."""
-        return self._engine.remember()
+        return self.driven.remember()
 
     def _loss(self, users: Int64Array, moment: Moment) -> float:
         """Loss of the lists plus lambda ||theta||^2, counted once a visit like its gradient."""
-        self._engine.problem = _with_rate(self.problem, 0.0)
-        return self._engine.visit(users, moment).value + self._penalty(users)
+        self.driven.problem = _with_rate(self.problem, 0.0)
+        return self.driven.visit(users, moment).value + self._penalty(users)
 
     def _penalty(self, users: Int64Array) -> float:
         rows, scorer, total = self.problem.rows, self.problem.scorer, 0.0

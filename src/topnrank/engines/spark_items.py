@@ -52,6 +52,7 @@ class Traffic(NamedTuple):
     """To the users: to every executor where items are broadcast, in all where rows are routed"""
     up: int
     """Sums from the users, in all"""
+    routed: bool = False
 
 
 class Items(Protocol):
@@ -194,7 +195,7 @@ class RoutedItems:
         before.unpersist()
         visit = Visit(*(sum(numbers) for numbers in zip(*(report.visit for report in reports), strict=True)))
         down = sum(after.map(lambda left: left.received).collect())
-        return visit, after, Traffic(down, sum(report.bytes for report in reports))
+        return visit, after, Traffic(down, sum(report.bytes for report in reports), routed=True)
 
     def state(self) -> State:
         """Fetched from the executors."""
