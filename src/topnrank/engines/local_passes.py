@@ -7,7 +7,10 @@ is: sums of gradients over its w_b rows of an item are taken times
 
 so that a step is as long as one of all users. Then every item p goes to the mean of where the blocks took it, p_b:
 
-    p <- p + sum_b w_b (p_b - p) / sum_b w_b,    its accumulators of AdaGrad likewise.
+    p <- p + sum_b w_b (p_b - p) / W,    W = sum_b w_b.
+
+Accumulators of AdaGrad, sums of squares, grow by what blocks added times (w_b / W)^2: as the square of a mean of gradients
+that have nothing in common but chance.
 
 With one block these are `passes` visits of the CPU engine; with plain descent and one pass, up to what was expected and what
 came, the usual iteration.
@@ -24,6 +27,8 @@ from topnrank.scorers.neighbours import SCALE
 
 ACCUMULATED = "accumulated "
 """Before the name of a block: the moves of its accumulators."""
+_POWERS = {"": 1.0, ACCUMULATED: 2.0}
+"""Of the rows by which moves are weighed."""
 
 
 def moments(moment: Moment, passes: int) -> list[Moment]:
@@ -41,7 +46,7 @@ def expected_rows(problem: Problem, n_items: int) -> Float64Array:
 
 
 def visit_locally(engine: CpuEngine, users: Int64Array, when: list[Moment], share: float) -> ItemSums:
-    """Visits the users at each moment; the items' moves, times their rows. `share` of all users is in the batch.
+    """Visits the users at each moment; the items' moves, weighed by their rows. `share` of all users is in the batch.
 
     Loss and effective N are those of the first visit, as elsewhere; `moved` is the users' part.
     """
@@ -60,7 +65,7 @@ def visit_locally(engine: CpuEngine, users: Int64Array, when: list[Moment], shar
     ]
     names = [name for name in before.parameters if name not in (engine.problem.scorer.user_block, SCALE)]
     moves: dict[str, FloatArray] = {
-        prefix + name: _times(new[name][items] - old[name][items], rows[items])
+        prefix + name: _times(new[name][items] - old[name][items], rows[items] ** _POWERS[prefix])
         for prefix, new, old in pairs
         for name in names
     }
@@ -87,7 +92,7 @@ def move_items(state: State, sums: ItemSums) -> float:
     moved = 0.0
     for prefix, blocks in (("", state.parameters), (ACCUMULATED, state.accumulators)):
         for name in (name for name in state.parameters if prefix + name in sums.gradients):
-            move = _times(sums.gradients[prefix + name], 1.0 / sums.in_lists)
+            move = _times(sums.gradients[prefix + name], sums.in_lists ** -_POWERS[prefix])
             blocks[name][sums.items] += move
             moved += float((move**2).sum()) if prefix == "" else 0.0
     if SCALE in state.parameters:
