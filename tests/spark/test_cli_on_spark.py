@@ -14,7 +14,7 @@ from topnrank.cli import main
 
 SMALL = ["--set", "factors=4", "--set", "epochs=2", "--set", "batch_size=20"]
 ON_SPARK = ["--engine", "spark"]
-STAY = "rows are read by Spark and stay in the cluster"
+BY_EXECUTORS = "rows are read by the executors"
 
 
 def train(data, output, *options):
@@ -61,7 +61,7 @@ def test_a_folder_of_parquet_gives_the_model_of_one_machine(spark, tmp_path, no_
     assert_alike(*both(data, tmp_path, no_local_reader, "--seed", 3, on_spark=["--checkpoint", tmp_path / "run"]))
     ours = json.loads(capsys.readouterr().out.splitlines()[0])
     assert ours["data"] == {"rows": 600, "users": 40, "items": 30}
-    assert any(STAY in note for note in ours["notes"])
+    assert any(BY_EXECUTORS in note for note in ours["notes"])
     assert any(note.startswith("an iteration moved ") and "to each executor" in note for note in ours["notes"])
 
 

@@ -1,4 +1,4 @@
-"""`topnrank train --engine spark`, where Spark reads the data too: rows never come to the driver."""
+"""`topnrank train --engine spark`, where Spark reads the data too."""
 
 import time
 from pathlib import Path
@@ -28,7 +28,7 @@ def rows_in_cluster(path: str, reading: Reading, reason: str | None, output: Out
     except PlainReasonError as found:
         output.note(f"{found}: rows are read on the driver")
         return None
-    output.note(f"{path}: rows are read by Spark and stay in the cluster")
+    output.note(f"{path}: rows are read by the executors")
     if data.merged_rows:
         reading.tell_merged(path, data.merged_rows, output)
     return data

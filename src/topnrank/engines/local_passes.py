@@ -18,7 +18,7 @@ came, the usual iteration.
 
 import numpy as np
 
-from topnrank._typing import Float64Array, FloatArray, Int64Array
+from topnrank._typing import Float64Array, FloatArray, Int32Array, Int64Array
 from topnrank.engines.base import ItemSums, Moment, Problem, State, Visit
 from topnrank.engines.cpu import CpuEngine
 from topnrank.engines.item_side import step_items
@@ -59,19 +59,27 @@ def visit_locally(engine: CpuEngine, users: Int64Array, when: list[Moment], shar
         rows += here
     visit = visits[0]._replace(moved=sum(each.moved for each in visits))
     items = np.flatnonzero(rows).astype(np.int32)
+    moves, scale = _moves(engine, before, items, rows[items])
+    numbers = items if engine.held is None else engine.held[items]
+    return ItemSums(numbers, moves, rows[items], rows[items], scale * visit.lists, visit)
+
+
+def _moves(
+    engine: CpuEngine, before: State, items: Int32Array, rows: Float64Array
+) -> tuple[dict[str, FloatArray], Float64Array]:
+    """How far items and their accumulators went, weighed; and the neighbours' scale and its accumulator, not weighed."""
     pairs = [
         ("", engine.state.parameters, before.parameters),
         (ACCUMULATED, engine.state.accumulators, before.accumulators),
     ]
     names = [name for name in before.parameters if name not in (engine.problem.scorer.user_block, SCALE)]
     moves: dict[str, FloatArray] = {
-        prefix + name: _times(new[name][items] - old[name][items], rows[items] ** _POWERS[prefix])
+        prefix + name: _times(new[name][items] - old[name][items], rows ** _POWERS[prefix])
         for prefix, new, old in pairs
         for name in names
     }
-    scale = [(float(new[SCALE][0]) - float(old[SCALE][0])) * visit.lists for _, new, old in pairs if SCALE in old]
-    numbers = items if engine.held is None else engine.held[items]
-    return ItemSums(numbers, moves, rows[items], rows[items], np.array(scale, np.float64), visit)
+    scale = [float(new[SCALE][0]) - float(old[SCALE][0]) for _, new, old in pairs if SCALE in old]
+    return moves, np.array(scale, np.float64)
 
 
 def _visit(engine: CpuEngine, users: Int64Array, moment: Moment, factors: Float64Array) -> Visit:
