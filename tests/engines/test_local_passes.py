@@ -101,6 +101,11 @@ def test_plain_descent_in_one_local_pass_over_all_users_is_the_usual_iteration()
         assert_allclose(start.parameters[name], block, rtol=1e-4, atol=1e-6, err_msg=name)
 
 
+def test_no_two_visits_draw_the_same_random_numbers():
+    named = [moment.iteration for exchange in range(3) for moment in moments(Moment(exchange), 4)]
+    assert named == list(range(12))
+
+
 def test_expected_rows_count_lists_and_samples():
     problem, _ = problem_and_state(MODELS["sampled"])
     users = DATA.n_users
