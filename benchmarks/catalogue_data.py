@@ -103,9 +103,9 @@ def _last_items(name: str, data: tnr.Interactions) -> Task:
 
 
 def _from_end(data: tnr.Interactions) -> NDArray[np.int64]:
-    """(n_rows,) how many rows of the user are later."""
+    """(n_rows,) how many rows of the user are later; rows of the same moment, such as a basket, in random order."""
     assert data.timestamps is not None
-    order = np.lexsort((data.timestamps, data.user_index))
+    order = np.lexsort((stream(0, "rows of one moment").random(len(data)), data.timestamps, data.user_index))
     place = np.empty(len(data), dtype=np.int64)
     place[order] = data.indptr[1:][data.user_index[order]] - 1 - np.arange(len(data))
     return place
@@ -126,19 +126,19 @@ def _purchases(name: str, data: tnr.Interactions) -> Task:
         f"Relevant: the one purchase of each of {test.n_users:,} buyers that the file holds out. It has no other event of "
         f"these pairs: {seen} of the {len(test):,} held-out purchases were viewed or put in a cart in training. So "
         "candidates are all items that the user has no training event with, of whatever type; items already viewed could "
-        "only be wrong. Settings were chosen on each user's last purchase in training, with all events of that user and "
-        "item held out as in the test, where another event of the user is left. One split by nature: models that "
-        "draw random numbers were trained with seeds 0, 1, 2 and their values averaged for each user."
+        "only be wrong. Settings were chosen on the last purchase in training of each user with another one "
+        f"({int(held_out.sum()):,} users: whoever is tested has a purchase in training, too), with all events of that user "
+        "and item held out as in the test. One split by nature: models that draw random numbers were trained with seeds 0, "
+        "1, 2 and their values averaged for each user."
     )
     return Task(name, "events", data, (train.take(~rows), train.take(held_out)), ((train, test),), words)
 
 
 def _last_purchase(train: tnr.Interactions) -> _Mask:
-    """Marks the row of each user's latest purchase, unless the user has no other item."""
+    """Marks the row of each user's latest purchase, unless it is the only one."""
     assert train.types is not None
     bought = np.flatnonzero(train.types == train.type_names.index("buy"))
     part = train.take(bought)
-    items = np.bincount(train.user_index[train.pair_starts], minlength=train.n_users)
     chosen = np.zeros(len(train), dtype=np.bool_)
-    chosen[bought[(_from_end(part) == 0) & (items[part.user_index] >= 2)]] = True
+    chosen[bought[(_from_end(part) == 0) & (np.diff(part.indptr)[part.user_index] >= 2)]] = True
     return chosen

@@ -101,6 +101,63 @@ def test_left_out_links_are_those_of_regressions_without_the_user(faded):
         assert link == pytest.approx(R[user, N] @ without, abs=2e-6)
 
 
+def with_sessions(X, strengths, seed=2):
+    """Each user's likes cut into up to three sessions at random; those, and the matrix of sessions."""
+    users = np.nonzero(X)[0]
+    _, sessions = np.unique(3 * users + np.random.default_rng(seed).integers(0, 3, users.size), return_inverse=True)
+    S = np.zeros((sessions.max() + 1, X.shape[1]))
+    S[sessions, np.nonzero(X)[1]] = 1.0
+    return as_liked(X)._replace(sessions=sessions.astype(np.int64), strengths=strengths), S
+
+
+def test_sessions_take_the_place_of_users():
+    X = random_likes()
+    liked, S = with_sessions(X, np.empty(0, np.float32))
+    assert_allclose(dense(fit_neighbours(liked, RIDGE), X.shape[1]), literal(S, RIDGE), atol=2e-6)
+
+
+@pytest.mark.parametrize("faded", [False, True])
+def test_left_out_links_are_those_of_regressions_without_the_session(faded):
+    X = random_likes()
+    strengths = np.random.default_rng(1).random(int(X.sum())).astype(np.float32) if faded else np.empty(0, np.float32)
+    R = X.copy()
+    if faded:
+        R[X > 0] = strengths
+    liked, S = with_sessions(X, strengths)
+    solved = fit_neighbours(liked, RIDGE, left_out=True)
+    W = dense(solved, X.shape[1])
+    w = S.sum(axis=1) ** -RIDGE.user_power
+    scale = (w * S.sum(axis=1)).sum() / S.sum()
+    for user, item, session, link in zip(*np.nonzero(X), liked.sessions, solved.links, strict=True):
+        N = np.flatnonzero(W[:, item])
+        others, weights = np.delete(S, session, axis=0), np.delete(w, session)
+        A = others[:, N].T @ (weights[:, None] * others[:, N]) + RIDGE.penalty * scale * np.eye(len(N))
+        without = np.linalg.solve(A, others[:, N].T @ (weights * others[:, item]))
+        assert link == pytest.approx(R[user, N] @ without, abs=2e-6)
+
+
+def test_one_session_for_each_user_is_none():
+    X = random_likes()
+    plain = as_liked(X)
+    parted = plain._replace(sessions=np.nonzero(X)[0].astype(np.int64))
+    expected, found = (fit_neighbours(likes, RIDGE, left_out=True) for likes in (plain, parted))
+    assert_array_equal(found.neighbours.items, expected.neighbours.items)
+    assert_allclose(found.neighbours.weights, expected.neighbours.weights, atol=1e-7)
+    assert_allclose(found.links, expected.links, atol=1e-6)
+
+
+def test_likes_beyond_the_longest_session_have_links_too():
+    X = random_likes(users=30)
+    X[0] = 1.0
+    sessions = np.nonzero(X)[0].astype(np.int64)
+    sessions[:4] = -1  # the first user has two sessions, of 4 and 11 items
+    liked = as_liked(X)._replace(sessions=sessions + 1)
+    capped, whole = (fit_neighbours(liked, Ridge(4, 3.0, longest=n), left_out=True) for n in (6, 15))
+    assert capped.links.size == whole.links.size == int(X.sum())
+    assert np.isfinite(capped.links).all()
+    assert not np.array_equal(capped.neighbours.weights, whole.neighbours.weights)
+
+
 def test_long_lists_are_capped_for_the_regressions_only():
     X = random_likes(users=30)
     X[0] = 1.0

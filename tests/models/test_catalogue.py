@@ -223,6 +223,34 @@ def test_recency_needs_times():
         TopNRank(**SMALL, recency=2.0).fit(groups())
 
 
+def test_sessions_find_what_goes_together():
+    """Items 3g and 3g + 1 are looked at together, 3g + 2 by the same users at another time; of one g users know 3g only."""
+    drawn, rows, asked = np.random.default_rng(3), [], []
+    for user in range(300):
+        chosen = drawn.permutation(20)[:6]
+        for visit, g in enumerate(3 * chosen):
+            moments = (10_000 * visit, 10_000 * visit + 5, 10_000 * visit + 5_000)
+            rows += [(user, int(g) + place, moment) for place, moment in enumerate(moments)]
+        rows, last = rows[:-2], 3 * int(chosen[-1])
+        asked.append(last + 1)
+    users, items, times = zip(*rows, strict=True)
+    data, found = Interactions.from_arrays(users, items, timestamps=times), []
+    settings = SMALL | {"epochs": 2, "neighbours": 6, "neighbour_penalty": 10.0}
+    for sessions in (None, 60.0):
+        lists = TopNRank(**settings, sessions=sessions).fit(data).recommend(n=1)
+        found.append(float(np.mean(lists["item"].to_numpy() == np.array(asked)[lists["user"].to_numpy()])))
+    assert found[1] > max(0.9, found[0] + 0.2)
+
+
+def test_sessions_need_times_and_neighbours():
+    with pytest.raises(DataError, match="sessions need timestamps"):
+        TopNRank(**SMALL | {"neighbours": 3}, sessions=60.0).fit(groups())
+    with pytest.raises(ParameterError, match="sessions say how neighbours are found"):
+        TopNRank(**SMALL | {"neighbours": 0}, sessions=60.0)
+    with pytest.raises(ParameterError, match="sessions and recency are for the whole catalogue"):
+        TopNRank(protocol="rated", sessions=60.0)
+
+
 # -- bad input --------------------------------------------------------------------------------------------------------
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from test_catalogue import groups, ratings
 
 import topnrank as tnr
@@ -38,6 +38,41 @@ def test_recency_fades_likes():
         NeighbourRidge(recency=1.0).fit(groups())
 
 
+def visits():
+    """A log in which users look at one pair of items in the morning and another, unrelated one in the evening."""
+    drawn, rows = np.random.default_rng(0), []
+    for user in range(200):
+        for part, start in enumerate((0, 40_000)):
+            first = 2 * int(drawn.integers(0, 10)) + 20 * part
+            rows += [(user, first, start), (user, first + 1, start + int(drawn.integers(1, 60)))]
+    users, items, times = zip(*rows, strict=True)
+    return Interactions.from_arrays(users, items, timestamps=times)
+
+
+def test_items_are_near_by_the_sessions_they_share():
+    data = visits()
+    by_users, by_sessions = (NeighbourRidge(**SMALL, sessions=gap).fit(data) for gap in (None, 60.0))
+    neighbours = by_sessions.fitted.arrays["neighbours"]
+    partner = np.arange(data.n_items) ^ 1
+    others = neighbours != np.arange(data.n_items)[:, None]
+    assert (others.sum(axis=1) == 1).all()
+    assert_array_equal(neighbours[others], partner)
+    assert (by_users.fitted.arrays["neighbours"] != neighbours).any()
+    assert sorted(by_sessions.recommend(history=[0, 22], n=2)["item"].to_pylist()) == [1, 23]
+
+
+def test_a_gap_that_ends_no_session_changes_nothing():
+    data = visits()
+    plain, sessions = (NeighbourRidge(**SMALL, sessions=gap).fit(data) for gap in (None, 1e6))
+    users = np.arange(data.n_users)
+    assert_allclose(sessions.score_block(users), plain.score_block(users), atol=1e-6)
+
+
+def test_sessions_need_times():
+    with pytest.raises(DataError, match="sessions need timestamps"):
+        NeighbourRidge(sessions=60.0).fit(groups())
+
+
 def test_a_history_without_a_like_is_refused():
     model = NeighbourRidge(**SMALL).fit(ratings())
     with pytest.raises(ParameterError, match="no item of this history counts as liked"):
@@ -45,7 +80,8 @@ def test_a_history_without_a_like_is_refused():
 
 
 @pytest.mark.parametrize(
-    "settings", [{"neighbours": 0}, {"regularization": 0.0}, {"shrink": -1.0}, {"longest": 0}, {"recency": 0.0}]
+    "settings",
+    [{"neighbours": 0}, {"regularization": 0.0}, {"shrink": -1.0}, {"longest": 0}, {"recency": 0.0}, {"sessions": 0.0}],
 )
 def test_settings_that_make_no_sense_are_refused(settings):
     with pytest.raises(ParameterError, match=next(iter(settings))):

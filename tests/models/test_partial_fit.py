@@ -88,6 +88,20 @@ def test_later_rows_are_the_latest():
     assert model.fitted.arrays["seen_strengths"].tolist() == [0.125, 0.25, 0.5, 1.0, 0.5, 1.0]
 
 
+def test_later_rows_may_belong_to_a_session_begun_before():
+    data = Interactions.from_arrays([1, 1, 2, 2], [1, 2, 1, 3], timestamps=[10, 900, 10, 20])
+    settings = {"factors": 2, "epochs": 1, "negatives": 2, "neighbours": 3, "sessions": 60.0}
+    later = Interactions.from_arrays([1, 3], [4, 1], timestamps=[910, 5])
+    model = TopNRank(**settings).fit(data).partial_fit(later)
+    users, items, times = [1, 1, 1, 2, 2, 3], [1, 2, 4, 1, 3, 1], [10, 900, 910, 10, 20, 5]
+    whole = TopNRank(**settings).fit(Interactions.from_arrays(users, items, timestamps=times))
+    assert model.fitted.arrays["seen_times"].tolist() == times
+    for name in ("neighbours", "neighbour_weights"):
+        np.testing.assert_array_equal(model.fitted.arrays[name], whole.fitted.arrays[name])
+    with pytest.raises(DataError, match="has sessions, which needs timestamps"):
+        model.partial_fit(Interactions.from_arrays([1], [9]))
+
+
 @pytest.mark.parametrize(
     ("new", "error", "message"),
     [

@@ -209,6 +209,7 @@ def test_every_kind_of_model_scores_as_on_one_machine(spark, name):
     [
         TopNRank(**SMALL),
         TopNRank(protocol="catalogue", recency=5.0, **SMALL),
+        TopNRank(protocol="catalogue", sessions=5.0, **SMALL),
         topnrank.XCLiMF(**SMALL),
     ],
 )

@@ -189,14 +189,14 @@ def test_an_estimator_is_saved_with_objects_among_its_parameters(spark, tmp_path
     assert again.uid == estimator.uid
 
 
-def test_events_without_ratings(spark):
+@pytest.mark.parametrize("sessions", [None, 20.0])
+def test_events_without_ratings(spark, sessions):
     log = events()
     weights = EventWeights({"buy": 1.0, "view": 0.1, "dislike": -1.0})
-    local = topnrank.TopNRank(protocol="catalogue", feedback=weights, **SMALL)
+    settings = {"protocol": "catalogue", "feedback": weights, "sessions": sessions, **SMALL}
+    local = topnrank.TopNRank(**settings)
     local.fit(Interactions.from_frame(log, columns=EVENTS))
-    estimator = on_spark.TopNRank(
-        protocol="catalogue", feedback=weights, eventCol="type", timestampCol="timestamp", **SMALL
-    )
+    estimator = on_spark.TopNRank(**settings, eventCol="type", timestampCol="timestamp")
     assert same_model(estimator.fit(spark.createDataFrame(log)).to_local(), local, tolerance=1e-5)
 
 

@@ -35,6 +35,12 @@ class Likes(NamedTuple):
     """(n_users,) w > 0"""
     strengths: Float32Array
     """(n,) rho of `items` where a user's likes are summed"""
+    owners: Int32Array
+    """Empty; or, where each "user" is one session of a user, (n_users,) whose session it is"""
+    whole_indptr: Int64Array
+    """With `owners`: CSR by owner of all likes"""
+    whole_items: Int32Array
+    whole_strengths: Float32Array
 
 
 class Gram(NamedTuple):
@@ -211,6 +217,40 @@ def _left_out(item, A, w, likes, position, links):
         links[likes.entries[p]] = score - g * (1.0 - plain) / (1.0 - h)
 
 
+@kernel
+def _left_out_sessions(item, A, w, likes, position, links):
+    """`_left_out` where co-occurrences are those of sessions: the one with the item is left out, x are its likes.
+
+    The score is that of its owner, so that rho are the strengths of all likes of the owner among N(i).
+    """
+    held, near, rho = np.empty(w.size, np.int64), np.empty(w.size, np.int64), np.empty(w.size)
+    for p in range(likes.item_indptr[item], likes.item_indptr[item + 1]):
+        session = likes.users[p]
+        owner, n, m, score = likes.owners[session], 0, 0, 0.0
+        for q in range(likes.whole_indptr[owner], likes.whole_indptr[owner + 1]):
+            t = position[likes.whole_items[q]]
+            if t >= 0:
+                near[m], rho[m] = t, likes.whole_strengths[q]
+                score += rho[m] * w[t]
+                m += 1
+        for q in range(likes.indptr[session], likes.indptr[session + 1]):
+            t = position[likes.items[q]]
+            if t >= 0:
+                held[n] = t
+                n += 1
+        plain, h, g = 0.0, 0.0, 0.0
+        for a in range(n):
+            row = A[held[a]]
+            plain += w[held[a]]
+            for b in range(n):
+                h += row[held[b]]
+            for b in range(m):
+                g += rho[b] * row[near[b]]
+        h *= likes.weights[session]
+        g *= likes.weights[session]
+        links[likes.entries[p]] = score - g * (1.0 - plain) / (1.0 - h)
+
+
 @parallel_kernel
 def solve_neighbours(likes, gram, penalty, neighbours, solved, links):
     """W of every item into `solved`; and into `links`, unless it is empty, the left-out scores of all liked pairs."""
@@ -234,7 +274,9 @@ def solve_neighbours(likes, gram, penalty, neighbours, solved, links):
                 for s in range(size):
                     w[t] += A[t, s] * right[s]
                 solved[item, t] = w[t]
-            if links.size:
+            if links.size and likes.owners.size:
+                _left_out_sessions(item, A, w, likes, position, links)
+            elif links.size:
                 _left_out(item, A, w, likes, position, links)
             for t in range(size):
                 position[near[t]] = -1

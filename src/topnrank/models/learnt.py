@@ -14,8 +14,9 @@ from topnrank.scorers import History, Parameters, RatingResiduals, Rows
 if TYPE_CHECKING:
     from topnrank.models.factor_model import FactorModel
 
-VALUES = "seen_values"
-"""The array of the ratings or weights of the training rows: with them a known user's history can be told again."""
+VALUES, TIMES = "seen_values", "seen_times"
+"""The arrays of the ratings or weights of the training rows: with them a known user's history can be told again; and of
+their times, where sessions are."""
 
 
 def learnt_arrays(model: "FactorModel", parameters: Parameters, prepared: Prepared) -> dict[str, FloatArray]:
@@ -25,14 +26,28 @@ def learnt_arrays(model: "FactorModel", parameters: Parameters, prepared: Prepar
         arrays["user_factors"] = history_sums(model, arrays, prepared.rows)
     if isinstance(prepared.residuals, RatingResiduals):
         arrays["item_offsets"] = prepared.residuals.offsets
-    values = prepared.data.ratings if prepared.facts["value"] == "ratings" else prepared.data.weights
-    assert values is not None
-    arrays[VALUES] = values.astype(np.float32)
-    if prepared.rows.strengths.size:
-        arrays[STRENGTHS] = prepared.rows.strengths
+    arrays |= row_arrays(model, prepared)
     if prepared.fixed.neighbours is not None:
         arrays |= neighbour_arrays(prepared.fixed.neighbours, prepared.rows.gains > 0)
     return arrays
+
+
+def row_arrays(model: "FactorModel", prepared: Prepared) -> dict[str, Any]:
+    """What is kept of each training row: its value, its strength in the history, and with sessions its time."""
+    values = prepared.data.ratings if prepared.facts["value"] == "ratings" else prepared.data.weights
+    assert values is not None
+    arrays: dict[str, Any] = {VALUES: values.astype(np.float32)}
+    if prepared.rows.strengths.size:
+        arrays[STRENGTHS] = prepared.rows.strengths
+    if has_sessions(model):
+        arrays[TIMES] = prepared.data.timestamps
+    return arrays
+
+
+def has_sessions(model: "FactorModel") -> bool:
+    """Whether the model's neighbours are those of sessions."""
+    ridge = model.selection().ridge
+    return ridge is not None and ridge.sessions is not None
 
 
 def history_sums(model: "FactorModel", arrays: dict[str, Any], rows: Rows) -> FloatArray:

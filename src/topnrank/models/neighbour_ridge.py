@@ -5,7 +5,7 @@ from typing import ClassVar, Self, final
 
 import numpy as np
 
-from topnrank._typing import Float32Array, FloatArray, Int64Array, IntArray
+from topnrank._typing import BoolArray, Float32Array, FloatArray, Int64Array, IntArray
 from topnrank.data.feedback import Feedback
 from topnrank.data.interactions import Interactions
 from topnrank.kernels._jit import threads
@@ -15,7 +15,8 @@ from topnrank.models.explain import Contributions, OneHistory
 from topnrank.models.learnt import VALUES
 from topnrank.models.likes import LikesModel
 from topnrank.models.links import STRENGTHS, Links, linked, neighbour_arrays
-from topnrank.models.neighbours import Liked, Ridge, fit_neighbours
+from topnrank.models.neighbours import Liked, Ridge, Solved, fit_neighbours
+from topnrank.models.prepare import like_sessions
 from topnrank.models.recency import strengths_by_time, strengths_in_order
 from topnrank.models.search import Choice, Range, Space
 
@@ -44,6 +45,9 @@ class NeighbourRidge(LikesModel):
     """a: a user with n likes counts n^-a."""
     longest: int = 1000
     """Of a user with more likes only so many, drawn at random, count in the co-occurrences; the user's scores use all."""
+    sessions: float | None = None
+    """Seconds without an event that end a session of a user: sessions then stand in the place of users wherever items are
+    counted together, and the user's scores still use all likes. None: users do. Needs timestamps; for logs of visits."""
     recency: float | None = None
     """After so many later items of the user a like counts half in the scores; None: always fully. Needs timestamps."""
     feedback: Feedback | str | None = None
@@ -60,8 +64,9 @@ class NeighbourRidge(LikesModel):
         check_count(self, "num_threads", least=0)
         check_number(self, "regularization", above_zero=True)
         check_number(self, "shrink", "user_power")
-        if self.recency is not None:
-            check_number(self, "recency", above_zero=True)
+        for name in ("sessions", "recency"):
+            if getattr(self, name) is not None:
+                check_number(self, name, above_zero=True)
 
     @classmethod
     def search_space(cls) -> Space:
@@ -76,9 +81,7 @@ class NeighbourRidge(LikesModel):
         assert weighed.weights is not None
         liked = weighed.weights > 0
         indptr = np.concatenate([[0], np.cumsum(liked)])[weighed.indptr].astype(np.int64)
-        ridge = Ridge(self.neighbours, self.regularization, self.shrink, self.user_power, self.longest)
-        with threads(self.num_threads):
-            solved = fit_neighbours(Liked(indptr, weighed.indices[liked], data.n_items), ridge)
+        solved = self._solve(Liked(indptr, weighed.indices[liked], data.n_items), weighed, liked)
         arrays = neighbour_arrays(solved.neighbours, liked)
         values = weighed.ratings if facts["value"] == "ratings" else weighed.weights
         assert values is not None
@@ -87,6 +90,13 @@ class NeighbourRidge(LikesModel):
             arrays[STRENGTHS] = strengths_by_time(weighed, self.recency)
         self._fitted = Fitted.of(weighed, arrays, protocol="catalogue", **facts)
         return self
+
+    def _solve(self, likes: Liked, data: Interactions, liked: BoolArray) -> Solved:
+        """The regressions."""
+        numbers = (self.neighbours, self.regularization, self.shrink, self.user_power, self.longest, self.sessions)
+        ridge = Ridge(*numbers)
+        with threads(self.num_threads):
+            return fit_neighbours(likes._replace(sessions=like_sessions(data, liked, ridge)), ridge)
 
     def score_block(self, users: IntArray) -> Float32Array:
         """Sums of the weights between all items and the items liked."""

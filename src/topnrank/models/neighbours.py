@@ -35,6 +35,11 @@ class Ridge:
     """a: a user with n likes counts n^-a."""
     longest: int = 1000
     """Of a user with more likes only so many, drawn once, enter the co-occurrences, whose cost is the sum of squares."""
+    sessions: float | None = None
+    """Seconds without an event that end a session; then sessions stand in the place of users above. None: users do."""
+
+
+NO_SESSIONS = np.empty(0, np.int64)
 
 
 class Liked(NamedTuple):
@@ -45,6 +50,11 @@ class Liked(NamedTuple):
     n_items: int
     strengths: Float32Array = ALL_ALIKE
     """(n,) rho, what each like counts where a user's likes are summed; empty when all count 1"""
+    sessions: Int64Array = NO_SESSIONS
+    """(n,) which session a like is of, counted through all users in their order; empty when a user's likes are together"""
+
+
+_NO_OWNERS = np.empty(0, np.int32), np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.float32)
 
 
 class Solved(NamedTuple):
@@ -52,27 +62,49 @@ class Solved(NamedTuple):
 
     neighbours: Neighbours
     links: Float32Array
-    """For each liked pair what its item's regression says without its user; empty unless asked for"""
+    """For each liked pair what its item's regression says without its user, or its session; empty unless asked for"""
 
 
 def fit_neighbours(liked: Liked, ridge: Ridge, *, left_out: bool = False) -> Solved:
-    """N and W of all items; with `left_out` also the scores of the liked pairs by the regression without their user."""
-    kept = _kept(liked, ridge.longest)
-    likes = _likes(liked, kept, ridge.user_power)
-    diagonal = np.bincount(
-        likes.items, weights=np.repeat(likes.weights, np.diff(likes.indptr)), minlength=liked.n_items
-    )
+    """N and W of all items; with `left_out` also the scores of the liked pairs by the regression without their user.
+
+    Where likes are of sessions, these take the place of users, and what is left out is the session of the pair.
+    """
+    parts, order, owners = _by_session(liked) if liked.sessions.size else (liked, None, None)
+    kept = _kept(parts, ridge.longest)
+    likes = _likes(parts, kept, ridge.user_power)
+    lists = likes.indptr, likes.items, likes.strengths
+    if owners is not None:
+        lists = liked.indptr, liked.items, strengths_of(liked)
+        likes = likes._replace(owners=owners, whole_indptr=lists[0], whole_items=lists[1], whole_strengths=lists[2])
+    neighbours, links = _solve(likes, ridge, liked.n_items, left_out=left_out)
+    if not left_out:
+        return Solved(neighbours, links)
+    places = np.flatnonzero(kept) if order is None else order[kept]
+    return Solved(neighbours, _all_links(lists, liked, places, neighbours, links))
+
+
+def _by_session(liked: Liked) -> tuple[Liked, Int64Array, Int32Array]:
+    """The likes session by session, where each of them stands in `liked`, and the owners of the sessions."""
+    order = np.argsort(liked.sessions, kind="stable")  # items still ascend within a session
+    sizes = np.bincount(liked.sessions)
+    starts = np.concatenate([[0], np.cumsum(sizes[sizes > 0])]).astype(np.int64)
+    users = np.repeat(np.arange(liked.indptr.size - 1, dtype=np.int32), np.diff(liked.indptr))
+    parts = Liked(starts, liked.items[order], liked.n_items, strengths_of(liked)[order])
+    return parts, order, users[order[starts[:-1]]]
+
+
+def _solve(likes: Likes, ridge: Ridge, n_items: int, *, left_out: bool) -> tuple[Neighbours, Float32Array]:
+    """N and W, and with `left_out` the links of the kept pairs."""
+    diagonal = np.bincount(likes.items, weights=np.repeat(likes.weights, np.diff(likes.indptr)), minlength=n_items)
     scale = max(float(diagonal.sum()) / max(likes.items.size, 1), 1e-12)  # penalty and shrink count plain users
     gram = _empty_gram(likes, diagonal.astype(np.float32))
-    items = np.empty((liked.n_items, max(1, min(ridge.neighbours, liked.n_items - 1))), np.int32)
+    items = np.empty((n_items, max(1, min(ridge.neighbours, n_items - 1))), np.int32)
     gram_and_neighbours(likes, gram, ridge.shrink * scale, gram.columns, gram.values, items)
     weights = np.zeros(items.shape, np.float32)
     links = np.zeros(likes.items.size if left_out else 0, np.float32)
     solve_neighbours(likes, gram, ridge.penalty * scale, items, weights, links)
-    neighbours = Neighbours(items, weights)
-    if left_out and not kept.all():
-        links = _all_links(liked, likes, kept, neighbours, links)
-    return Solved(neighbours, links)
+    return Neighbours(items, weights), links
 
 
 def seen_from_sources(neighbours: Neighbours) -> Sources:
@@ -104,7 +136,8 @@ def _likes(liked: Liked, kept: BoolArray, power: float) -> Likes:
     users = np.repeat(np.arange(sizes.size, dtype=np.int32), sizes)[entries]
     item_indptr = np.concatenate([[0], np.cumsum(np.bincount(items, minlength=liked.n_items))]).astype(np.int64)
     weights = (np.maximum(sizes, 1) ** -power).astype(np.float32)
-    return Likes(indptr, items, item_indptr, users, entries, weights, strengths_of(liked)[kept])
+    own = (indptr, items, item_indptr, users, entries, weights, strengths_of(liked)[kept])
+    return Likes(*own, *_NO_OWNERS)
 
 
 def strengths_of(liked: Liked) -> Float32Array:
@@ -121,13 +154,19 @@ def _empty_gram(likes: Likes, diagonal: Float32Array) -> Gram:
 
 
 def _all_links(
-    liked: Liked, likes: Likes, kept: BoolArray, neighbours: Neighbours, links: Float32Array
+    lists: tuple[Int64Array, Int32Array, Float32Array],
+    liked: Liked,
+    places: Int64Array,
+    neighbours: Neighbours,
+    links: Float32Array,
 ) -> Float32Array:
-    """Links of all pairs: those that did not enter the regressions are out of sample as they are."""
+    """`links` of the pairs at `places`, and those of all others: what entered no regression is out of sample as it is."""
     whole = np.empty(liked.items.size, np.float32)
-    users = np.repeat(np.arange(liked.indptr.size - 1), np.diff(liked.indptr))[~kept]
+    whole[places] = links
+    others = np.ones(liked.items.size, np.bool_)
+    others[places] = False
+    users = np.repeat(np.arange(liked.indptr.size - 1), np.diff(liked.indptr))[others]
     rest = np.empty(users.size, np.float32)
-    lists = (likes.indptr, likes.items, likes.strengths)
-    pair_links(*neighbours, lists, users, liked.items[~kept].astype(np.int64), rest)
-    whole[kept], whole[~kept] = links, rest
+    pair_links(*neighbours, lists, users, liked.items[others].astype(np.int64), rest)
+    whole[others] = rest
     return whole

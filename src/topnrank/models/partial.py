@@ -25,7 +25,7 @@ from topnrank.data.policies import feedback_from, feedback_from_dict
 from topnrank.engines import State, make_engine, on_one_machine
 from topnrank.errors import DataError, ParameterError
 from topnrank.models.base import Fitted
-from topnrank.models.learnt import VALUES, learnt_arrays
+from topnrank.models.learnt import TIMES, VALUES, has_sessions, learnt_arrays
 from topnrank.models.links import STRENGTHS
 from topnrank.models.prepare import Prepared, prepare
 from topnrank.scorers.neighbours import SCALE
@@ -92,7 +92,9 @@ def _merged(model: "FactorModel", new: Interactions) -> Interactions:
     kept[:n_old] = ~np.isin(pair[:n_old], pair[n_old:])
     order = np.flatnonzero(kept)[np.argsort(pair[kept], kind="stable")]
     columns: dict[str, Any] = {value: np.concatenate([fitted.arrays[VALUES], _column(new, value)])[order]}
-    if model.selection().recency is not None:
+    if has_sessions(model):
+        columns["timestamps"] = np.concatenate([fitted.arrays[TIMES], _times(new, "sessions")])[order].astype(np.int64)
+    elif model.selection().recency is not None:
         columns["timestamps"] = np.concatenate([_past(model), _now(new)])[order]
     indptr = np.concatenate([[0], np.cumsum(np.bincount(user[order], minlength=len(users)))])
     return Interactions(users=users, items=items, indptr=indptr, indices=item[order].astype(np.int32), **columns)
@@ -112,9 +114,14 @@ def _past(model: "FactorModel") -> Int64Array:
 
 
 def _now(new: Interactions) -> Int64Array:
+    times = _times(new, "recency")
+    return np.asarray(times - times.min())
+
+
+def _times(new: Interactions, setting: str) -> Int64Array:
     if new.timestamps is None:
-        raise DataError("partial_fit: the model has recency, which needs timestamps, and the new rows have none")
-    return np.asarray(new.timestamps - new.timestamps.min())
+        raise DataError(f"partial_fit: the model has {setting}, which needs timestamps, and the new rows have none")
+    return new.timestamps
 
 
 def _state(model: "FactorModel", prepared: Prepared) -> State:

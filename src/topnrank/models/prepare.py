@@ -5,15 +5,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from topnrank._typing import Float32Array, Int64Array, IntArray
+from topnrank._typing import BoolArray, Float32Array, Int64Array, IntArray
 from topnrank.data.feedback import EventWeights, Feedback
 from topnrank.data.grades import Graded
 from topnrank.data.interactions import Interactions
 from topnrank.data.policies import feedback_from, fitted_feedback
 from topnrank.data.recency import Recency, timeless
 from topnrank.errors import DataError
-from topnrank.models.neighbours import Liked, Ridge, fit_neighbours
+from topnrank.models.neighbours import NO_SESSIONS, Liked, Ridge, fit_neighbours
 from topnrank.models.recency import strengths_by_time
+from topnrank.models.sessions import sessions_of
 from topnrank.scorers import Neighbours, RatingResiduals, Rows, TypeChannels
 from topnrank.scorers.base import ALL_ALIKE, NO_RESIDUALS
 
@@ -90,7 +91,7 @@ def prepare(
         known = earlier.residuals if earlier is not None else None
         residuals = known or _residuals(weighted, policy, selection)
     rows = _rows(weighted, residuals, selection)
-    rows, fixed = _hold_fixed(rows, weighted.n_items, selection) if earlier is None else (rows, earlier.fixed)
+    rows, fixed = _hold_fixed(rows, weighted, selection) if earlier is None else (rows, earlier.fixed)
     if isinstance(residuals, TypeChannels):
         fixed = fixed._replace(channels=len(residuals.weights))
     facts = {"fingerprint": data.fingerprint(), "value": _value(weighted, selection), **facts_of(policy, residuals)}
@@ -149,9 +150,9 @@ def values_of(weighted: Interactions) -> Float32Array:
     return values
 
 
-def _hold_fixed(rows: Rows, n_items: int, selection: Selection) -> tuple[Rows, Fixed]:
+def _hold_fixed(rows: Rows, data: Interactions, selection: Selection) -> tuple[Rows, Fixed]:
     """Chances and neighbours; the rows with what the neighbours say of each like when its user is left out."""
-    liked = rows.gains > 0
+    liked, n_items = rows.gains > 0, data.n_items
     chances = None
     if selection.negatives and selection.popular:
         chances = sampling_chances(np.bincount(rows.items[liked], minlength=n_items))
@@ -159,11 +160,18 @@ def _hold_fixed(rows: Rows, n_items: int, selection: Selection) -> tuple[Rows, F
         return rows, Fixed(None, chances)
     indptr = np.concatenate([[0], np.cumsum(liked)])[rows.indptr].astype(np.int64)
     strengths = rows.strengths[liked] if rows.strengths.size else ALL_ALIKE
-    solved = fit_neighbours(Liked(indptr, rows.items[liked], n_items, strengths), selection.ridge, left_out=True)
+    sessions = like_sessions(data, liked, selection.ridge)
+    likes = Liked(indptr, rows.items[liked], n_items, strengths, sessions)
+    solved = fit_neighbours(likes, selection.ridge, left_out=True)
     links = np.zeros(rows.items.size, np.float32)
     links[liked] = solved.links
     scale = LINK_OF_A_LIKE / max(float(np.abs(solved.links).mean()), 1e-6)
     return rows._replace(links=links), Fixed(solved.neighbours, chances, scale)
+
+
+def like_sessions(data: Interactions, liked: BoolArray, ridge: Ridge) -> Int64Array:
+    """The sessions of the liked rows of `data`, or nothing where users stand for themselves."""
+    return NO_SESSIONS if ridge.sessions is None else sessions_of(data, ridge.sessions)[liked]
 
 
 def sampling_chances(counts: IntArray) -> Int64Array:

@@ -101,6 +101,9 @@ class TopNRank(FactorModel):
     """T: nearest items whose regression weights stand beside the factors (`NeighbourRidge`); 0 for none."""
     neighbour_penalty: float = 200.0
     """lambda of the neighbours' regressions, in users."""
+    sessions: float | None = None
+    """Seconds without an event that end a session of a user: neighbours are then found by the sessions that items share,
+    not by users (`NeighbourRidge`). None: by users. Needs timestamps. For logs of visits."""
     type_vectors: bool = False
     """With users="history" and weights by type (`EventWeights`, `ConversionRate`): each type has a history vector of its
     own, beside the one that all events share. A row counts as the type whose weight is nearest to its own."""
@@ -205,8 +208,9 @@ class TopNRank(FactorModel):
             check_number(self, "steepness", above_zero=True)
         if self.budget is not None:
             check_number(self, "budget", above_zero=True)
-        if self.recency is not None:
-            check_number(self, "recency", above_zero=True)
+        for name in ("sessions", "recency"):
+            if getattr(self, name) is not None:
+                check_number(self, name, above_zero=True)
         if not isinstance(self.smoothing, Missing):
             make_step(self.smoothing, self.steepness)
         if self.anneal > 0.0 and not self.truncate:
@@ -226,12 +230,14 @@ class TopNRank(FactorModel):
                 "TopNRank: type_vectors are parts of histories; set users='history', or leave them out"
             )
         if self.protocol == "rated":
-            if self.negatives or self.neighbours or self.recency:
+            if self.negatives or self.neighbours or self.recency or self.sessions:
                 raise ParameterError(
-                    "TopNRank: negatives, neighbours and recency are for the whole catalogue; "
+                    "TopNRank: negatives, neighbours, sessions and recency are for the whole catalogue; "
                     "set protocol='catalogue', or leave them out"
                 )
             return
+        if self.sessions is not None and not self.neighbours:
+            raise ParameterError("TopNRank: sessions say how neighbours are found; set neighbours, or leave them out")
         if self.metric != "dcg":
             raise ParameterError(f"TopNRank: protocol='catalogue' knows metric='dcg' only, got {self.metric!r}")
         if not self.negatives:
@@ -280,7 +286,9 @@ class TopNRank(FactorModel):
         """Which rows enter the lists, how many unobserved items beside them, and the neighbours' regressions."""
         if self.protocol != "catalogue":
             return Selection(self.users, by_type=self.type_vectors)
-        ridge = Ridge(int(self.neighbours), self.neighbour_penalty) if self.neighbours else None
+        ridge = None
+        if self.neighbours:
+            ridge = Ridge(int(self.neighbours), self.neighbour_penalty, sessions=self.sessions)
         return Selection(
             self.users,
             relevant_only=True,

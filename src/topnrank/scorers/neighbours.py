@@ -3,7 +3,8 @@
     f_i = (scorer's score) + beta z_ui,     z_ui = sum over the user's liked items j in N(i) of rho_uj W_ji
 
 W comes from regressions on the likes (`models/neighbours.py`) and stays as it is while the rest is trained. For a liked item
-of the user's own, z is that of the regression without this user, so that training sees what prediction will see.
+of the user's own, z is that of the regression without this user, so that training sees what prediction will see (with
+sessions: without the session of the like).
 rho is 1, or less for likes long past (`models/recency.py`).
 
     dL/dbeta = sum_i G_i z_ui

@@ -17,7 +17,7 @@ from topnrank.data.feedback import Centered, EventWeights, Feedback, Threshold, 
 from topnrank.data.interactions import Interactions
 from topnrank.engines.spark_tasks import TrainingBlock
 from topnrank.errors import DataError
-from topnrank.models.neighbours import Liked, fit_neighbours
+from topnrank.models.neighbours import NO_SESSIONS, Liked, fit_neighbours
 from topnrank.models.prepare import (
     LINK_OF_A_LIKE,
     NOTHING,
@@ -25,6 +25,7 @@ from topnrank.models.prepare import (
     Prepared,
     Selection,
     facts_of,
+    like_sessions,
     prepare,
     sampling_chances,
     values_of,
@@ -70,6 +71,12 @@ class _Task:
     def lists(self, block: UserBlock) -> TrainingBlock:
         return TrainingBlock(block.first, self.prepared(block).rows)
 
+    def sessions(self, block: UserBlock) -> Int64Array:
+        """The sessions of the likes of the block, counted from 0."""
+        prepared = self.prepared(block)
+        assert self.selection.ridge is not None
+        return like_sessions(prepared.data, prepared.rows.gains > 0, self.selection.ridge)
+
     def complaint(self, block: UserBlock) -> tuple[str | None, str]:
         """Why the block alone could not teach an order, if so; and a digest of its rows."""
         data = self.rows(block)
@@ -93,7 +100,7 @@ def prepare_blocks(data: SparkInteractions, policy: Feedback, selection: Selecti
         raise DataError(complaints[0][0])
     task = replace(task, residuals=_residuals(data, task))
     lists = data.blocks.map(task.lists).persist(StorageLevel.MEMORY_AND_DISK)
-    lists, fixed = _hold_fixed(lists, task)
+    lists, fixed = _hold_fixed(lists, task, data)
     sizes = np.concatenate(lists.map(_list_sizes).collect())
     digest = hashlib.sha256("".join(fingerprint for _, fingerprint in complaints).encode()).hexdigest()
     facts = {"fingerprint": digest[:16], "value": _value(data, task), **facts_of(policy, task.residuals)}
@@ -135,7 +142,9 @@ def _residuals(data: SparkInteractions, task: _Task) -> RatingResiduals | TypeCh
     return RatingResiduals.of_sums((counts, deviations), mean)
 
 
-def _hold_fixed(lists: "RDD[TrainingBlock]", task: _Task) -> tuple["RDD[TrainingBlock]", Fixed]:
+def _hold_fixed(
+    lists: "RDD[TrainingBlock]", task: _Task, data: SparkInteractions
+) -> tuple["RDD[TrainingBlock]", Fixed]:
     """Chances and neighbours, and lists with what the neighbours say of each like when its user is left out."""
     selection, n_items = task.selection, task.n_items
     fixed = NOTHING
@@ -146,15 +155,28 @@ def _hold_fixed(lists: "RDD[TrainingBlock]", task: _Task) -> tuple["RDD[Training
         for part in lists.map(lambda block: _like_counts(block, n_items)).toLocalIterator(prefetchPartitions=True):
             counts += part
         fixed = fixed._replace(chances=sampling_chances(counts))
-    return (lists, fixed) if selection.ridge is None else _with_neighbours(lists, fixed, task)
+    if selection.ridge is None:
+        return lists, fixed
+    sessions = NO_SESSIONS
+    if selection.ridge.sessions is not None:
+        sessions = _through_all(data.blocks.map(task.sessions).collect())
+    return _with_neighbours(lists, fixed, task, sessions)
 
 
-def _with_neighbours(lists: "RDD[TrainingBlock]", fixed: Fixed, task: _Task) -> tuple["RDD[TrainingBlock]", Fixed]:
+def _through_all(parts: list[Int64Array]) -> Int64Array:
+    """The numbers of the sessions of all blocks, each counted from 0, as numbers through all of them."""
+    counts = [int(part.max(initial=-1)) + 1 for part in parts]
+    return np.concatenate([part + first for part, first in zip(parts, np.cumsum([0, *counts]), strict=False)])
+
+
+def _with_neighbours(
+    lists: "RDD[TrainingBlock]", fixed: Fixed, task: _Task, sessions: Int64Array
+) -> tuple["RDD[TrainingBlock]", Fixed]:
     parts = lists.map(_likes).collect()
     sizes, items, strengths = (np.concatenate(column) for column in zip(*parts, strict=True))
     indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     assert task.selection.ridge is not None
-    liked = Liked(indptr, items, task.n_items, strengths if strengths.size else ALL_ALIKE)
+    liked = Liked(indptr, items, task.n_items, strengths if strengths.size else ALL_ALIKE, sessions)
     solved = fit_neighbours(liked, task.selection.ridge, left_out=True)
     ends = np.cumsum([part[1].size for part in parts])
     links = lists.context.parallelize(np.split(solved.links, ends[:-1]), len(parts))

@@ -15,8 +15,8 @@ from topnrank.data.ids import IdMap
 from topnrank.data.policies import feedback_from_dict
 from topnrank.models.base import Fitted, Model
 from topnrank.models.factor_model import FactorModel
-from topnrank.models.learnt import VALUES, history_sums
-from topnrank.models.links import LIKED, NEIGHBOURS, STRENGTHS
+from topnrank.models.learnt import history_sums, row_arrays
+from topnrank.models.links import LIKED, NEIGHBOURS
 from topnrank.models.prepare import Prepared, prepare
 from topnrank.scorers import RatingResiduals, TypeChannels
 from topnrank.scorers.base import NO_ROWS
@@ -119,11 +119,7 @@ def served_block(
     if prepared.residuals is not None:
         with task_threads():
             arrays["user_factors"] = history_sums(model, learnt.arrays, prepared.rows)
-    values = prepared.data.ratings if facts["value"] == "ratings" else prepared.data.weights
-    assert values is not None
-    arrays[VALUES] = values.astype(np.float32)
-    if prepared.rows.strengths.size:
-        arrays[STRENGTHS] = prepared.rows.strengths
+    arrays |= row_arrays(model, prepared)
     if NEIGHBOURS in learnt.arrays:
         arrays[LIKED] = (prepared.rows.gains > 0).astype(np.uint8)
     return ServedBlock(block.number, block.first, prepared.data.indptr, prepared.data.indices, arrays)
