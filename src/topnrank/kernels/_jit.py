@@ -101,7 +101,11 @@ def threads(num_threads: int) -> Iterator[None]:
         yield
         return
     before, most = numba.get_num_threads(), numba.config.NUMBA_NUM_THREADS
-    numba.set_num_threads(min(num_threads or most, most))
+    wanted = min(num_threads or most, most)
+    if wanted == before:  # to set it costs more than to ask
+        yield
+        return
+    numba.set_num_threads(wanted)
     try:
         yield
     finally:

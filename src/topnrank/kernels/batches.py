@@ -162,8 +162,10 @@ def _copy_user(rows, user, histories, places, items, gains, residuals, strengths
 def _lay_out_user(batch, n, rows, plan):
     """All rows of the batch's user n."""
     first, lo, hi = batch.first[n], batch.own[n], batch.offsets[n + 1]
-    batch.weights[batch.offsets[n] : hi] = 1.0
-    batch.strengths[batch.offsets[n] : hi] = 1.0
+    if plan.negatives:
+        batch.weights[batch.offsets[n] : hi] = 1.0
+    if rows.strengths.size:
+        batch.strengths[batch.offsets[n] : hi] = 1.0
     batch.counts[n] = 1.0
     places = (batch.offsets[n], first)
     _copy_user(rows, batch.users[n], plan.histories, places, batch.items, batch.gains, batch.residuals, batch.strengths)
@@ -181,6 +183,17 @@ def _lay_out_users(batch, rows, plan):
         _lay_out_user(batch, n, rows, plan)
 
 
+_ONES = {np.dtype(kind): np.ones(0, kind) for kind in (np.float32, np.float64)}
+
+
+def ones(size: int, kind: type[np.floating[Any]]) -> Any:
+    """`size` ones to be read only: the first of an array that is kept, since batch after batch needs as many."""
+    kept = _ONES[np.dtype(kind)]
+    if kept.size < size:
+        kept = _ONES[np.dtype(kind)] = np.ones(2 * size, kind)
+    return kept[:size]
+
+
 def lay_out(users: Int64Array, keys: UInt64Array, rows: Any, plan: Plan) -> Batch:
     """The batch of `users`: for each the rows of the history only, those of the list, and room for sampled items."""
     b = users.size
@@ -188,8 +201,10 @@ def lay_out(users: Int64Array, keys: UInt64Array, rows: Any, plan: Plan) -> Batc
     _find_sizes(users, rows, plan, offsets, first, own)
     flat = int(offsets[-1])
     residuals = np.empty((flat if rows.residuals.size else 0, rows.residuals.shape[1]), np.float32)
-    per_row = np.empty(flat, np.int32), np.empty(flat), residuals, np.empty(flat, np.float32)
-    batch = Batch(users, offsets, first, own, *per_row, keys, np.empty(flat), np.empty(b), plan.progress)
+    strengths = np.empty(flat, np.float32) if rows.strengths.size else ones(flat, np.float32)
+    weights = np.empty(flat) if plan.negatives else ones(flat, np.float64)
+    per_row = np.empty(flat, np.int32), np.empty(flat), residuals, strengths
+    batch = Batch(users, offsets, first, own, *per_row, keys, weights, np.empty(b), plan.progress)
     _lay_out_users(batch, rows, plan)
     return batch
 
