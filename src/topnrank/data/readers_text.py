@@ -38,6 +38,8 @@ NULLS = ("", "NULL", "null", "NaN", "nan", "NA", "N/A", "<NA>", "None", "\\N")
 """Fields that mean that there is no value."""
 _UNIT_SEPARATOR = b"\x1f"
 _SAMPLE_RECORDS = 20
+_BLOCK = 4 * 2**20
+"""Bytes that Arrow parses at a time: with its own 1 MiB the many small pieces cost a third more memory and are no faster."""
 
 
 @final
@@ -95,7 +97,9 @@ class TextSource:
         with self.file.open() as stream:
             return pa.csv.read_csv(
                 stream if plain else _Replacing(stream, self.separator.encode()),
-                read_options=pa.csv.ReadOptions(column_names=self.names, skip_rows=self.header_lines),
+                read_options=pa.csv.ReadOptions(
+                    column_names=self.names, skip_rows=self.header_lines, block_size=_BLOCK
+                ),
                 parse_options=pa.csv.ParseOptions(
                     delimiter=self.separator if plain else _UNIT_SEPARATOR.decode(),
                     quote_char='"' if plain else False,
