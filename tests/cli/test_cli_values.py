@@ -19,6 +19,17 @@ def test_settings_are_json_else_text() -> None:
     assert parse_settings(given_settings) == expected
 
 
+def test_numbers_may_be_written_as_people_write_them() -> None:
+    assert parse_settings(["a=.02", "b=-.5", "c=1.", "d=+3", "e=.1E-2"]) == {
+        "a": 0.02,
+        "b": -0.5,
+        "c": 1.0,
+        "d": 3.0,
+        "e": 0.001,
+    }
+    assert parse_settings(["a=.", "b=e3", "c=1.2.3"]) == {"a": ".", "b": "e3", "c": "1.2.3"}
+
+
 def test_feedback() -> None:
     assert parse_feedback("threshold=3.5") == parse_feedback("threshold:3.5") == tnr.Threshold(3.5)
     assert parse_feedback("conversion=cart") == tnr.ConversionRate("cart")

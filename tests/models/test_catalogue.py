@@ -311,3 +311,9 @@ def test_ratings_without_a_like_are_refused():
 def test_settings_that_make_no_sense_are_refused(settings, message):
     with pytest.raises(ParameterError, match=message):
         TopNRank(**settings)
+
+
+@pytest.mark.parametrize("setting", ["sessions", "recency", "negatives", "neighbours"])
+def test_what_is_for_the_catalogue_only_asks_for_it(setting):
+    assert TopNRank(**{setting: 5}).settled().protocol == "catalogue"
+    assert TopNRank(**{setting: 0 if setting.startswith("ne") else None}).settled().protocol == "rated"

@@ -11,10 +11,12 @@ if TYPE_CHECKING:
     from topnrank.data import Feedback
 
 _PYTHON_WORDS = {"True": True, "False": False, "None": None}
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
+"""Numbers that JSON does not take: .1, 1., +2 and the like."""
 
 
 def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
-    """`["factors=20", "smoothing=relu"]` as names and values; a value is JSON, else text."""
+    """`["factors=20", "smoothing=relu"]` as names and values; a value is JSON, a number such as .1 or 1e-3, else text."""
     parsed: dict[str, Any] = {}
     for setting in settings:
         name, equals, value = setting.partition("=")
@@ -32,7 +34,7 @@ def _value(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
-        return text
+        return float(text) if _NUMBER.fullmatch(text) else text
 
 
 def parse_feedback(text: str) -> "Feedback | str":

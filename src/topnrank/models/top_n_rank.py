@@ -161,8 +161,9 @@ class TopNRank(FactorModel):
         return "catalogue" if self.protocol == "catalogue" else "rated"
 
     def _asked_for(self) -> str | None:
-        """The protocol given; sampled items and neighbours belong to the catalogue."""
-        wanted = any(value != AUTO and value for value in (self.negatives, self.neighbours))
+        """The protocol given; sampled items, neighbours, sessions and recency belong to the catalogue."""
+        settings = (self.negatives, self.neighbours, self.sessions, self.recency)
+        wanted = any(value != AUTO and value is not None and value != 0 for value in settings)
         return self.protocol or ("catalogue" if wanted else None)
 
     def _filled(self, protocol: str, data: Interactions | None = None) -> Self:
