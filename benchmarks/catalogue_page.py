@@ -179,6 +179,9 @@ together by them, the others do not know them; without sessions our models are b
 equal. EASE on sessions would be NeighbourRidge with all items as neighbours; it was not run. Weights by conversion bring
 nothing here: all events equal are as good or better, for ours as for ALS and EASE; purchases alone are too few.
 
+The file holds out pairs, not a time: what a user looked at just before and after the purchase is training data, for all
+methods alike, and who knows sessions makes the most of it. A test on what comes after a moment may show less.
+
 This is the second study of these data. In the first, our models, without sessions, lost the test (TopNRank 0.0752, EASE
 0.0872) after they had won on validation data. Those held out the last purchase of everybody, so that most users had none
 left, while everybody tested has one. Now validation users have one, too; on such data EASE led as in the test, and there
