@@ -180,7 +180,8 @@ equal. EASE on sessions would be NeighbourRidge with all items as neighbours; it
 nothing here: all events equal are as good or better, for ours as for ALS and EASE; purchases alone are too few.
 
 The file holds out pairs, not a time: what a user looked at just before and after the purchase is training data, for all
-methods alike, and who knows sessions makes the most of it. A test on what comes after a moment may show less.
+methods alike, and who knows sessions makes the most of it. Without the half hour before the purchase the lead is smaller,
+without the day before it there is none: [sessions.md](sessions.md).
 
 This is the second study of these data. In the first, our models, without sessions, lost the test (TopNRank 0.0752, EASE
 0.0872) after they had won on validation data. Those held out the last purchase of everybody, so that most users had none
