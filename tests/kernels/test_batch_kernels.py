@@ -4,8 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from topnrank.kernels.batches import PARTS, Plan, _missing_item, invert, invert_in_parts, sample_items
+from topnrank.engines.cpu import dealt
+from topnrank.kernels.batches import Plan, _missing_item, arrange, sample_items
 from topnrank.kernels.batches import lay_out as lay_out_with
+from topnrank.kernels.inversion import invert, invert_in_parts
 from topnrank.rng import visit_keys
 from topnrank.scorers import Rows
 
@@ -16,8 +18,21 @@ lists = st.lists(st.lists(st.integers(0, N_ITEMS - 1), max_size=6, unique=True),
 
 def lay_out(users, rows, **plan):
     """A batch of the users' whole lists, unless `plan` says otherwise."""
-    plan = {"histories": True, "negatives": 0, "chances": EQUAL, "shared": False, "progress": 1.0} | plan
-    return sampled(lay_out_with(users, visit_keys(0, 0, users), rows, Plan(**plan)), rows, plan["chances"])
+    made = plan_of(**plan)
+    return sampled(lay_out_with(arrange(users, rows, made), rows, made), rows, made.chances)
+
+
+def plan_of(**plan):
+    """Whole lists and nothing sampled, unless `plan` says otherwise."""
+    usual = {"histories": True, "negatives": 0, "chances": EQUAL, "shared": False, "progress": 1.0}
+    return Plan(**usual | {"seed": np.uint64(0), "iteration": np.uint64(0), "first_user": 0} | plan)
+
+
+def visits_of_one_user(rows, times, plan):
+    """The batch of so many visits of user 0, each with draws of its own."""
+    places = arrange(np.zeros(times, np.int64), rows, plan)
+    keys = visit_keys(int(plan.seed), 1, np.arange(times))
+    return sampled(lay_out_with(places._replace(keys=keys), rows, plan), rows, plan.chances)
 
 
 def sampled(batch, rows, chances):
@@ -85,14 +100,12 @@ def test_a_user_who_observed_everything_gets_no_samples():
 
 @pytest.mark.parametrize("masses", [[1] * N_ITEMS, [5, 1, 1, 2, 9, 1, 1, 1]])
 def test_items_are_sampled_by_their_chances(masses):
-    users = np.zeros(20_000, np.int64)
     rows, chances = rows_of([[1, 4, 5]]), np.concatenate([[0], np.cumsum(masses)])
-    keys = visit_keys(7, 1, np.arange(users.size))
-    batch = sampled(lay_out_with(users, keys, rows, Plan(True, 1, chances, False, 1.0)), rows, chances)
+    batch = visits_of_one_user(rows, 20_000, plan_of(negatives=1, chances=chances, seed=np.uint64(7)))
     counts = np.bincount(batch.items[batch.own], minlength=N_ITEMS)
     wanted = np.array(masses, float)
     wanted[[1, 4, 5]] = 0.0
-    assert np.abs(counts / users.size - wanted / wanted.sum()).max() < 0.015
+    assert np.abs(counts / 20_000 - wanted / wanted.sum()).max() < 0.015
 
 
 @given(observed=st.sets(st.integers(0, 11)), masses=st.lists(st.integers(1, 4), min_size=12, max_size=12))
@@ -106,9 +119,7 @@ def test_each_missing_item_has_its_share_of_places(observed, masses):
 def test_importance_weights_estimate_sums_over_the_missing_items_without_bias():
     masses, values = np.array([5, 1, 1, 2, 9, 1, 3, 1]), np.arange(8.0) ** 2
     chances, rows = np.concatenate([[0], np.cumsum(masses)]), rows_of([[1, 4]])
-    users = np.zeros(400, np.int64)
-    batch = lay_out_with(users, visit_keys(3, 1, np.arange(400)), rows, Plan(True, 300, chances, True, 1.0))
-    sampled(batch, rows, chances)
+    batch = visits_of_one_user(rows, 400, plan_of(negatives=300, chances=chances, shared=True, seed=np.uint64(3)))
     drawn = batch.weights.reshape(400, -1)[:, 2:]
     assert drawn.sum(axis=1) == pytest.approx(6.0)
     estimates = (drawn * values[batch.items.reshape(400, -1)[:, 2:]]).sum(axis=1)
@@ -120,21 +131,36 @@ def test_without_residuals_a_batch_has_none():
     assert lay_out(np.array([1, 0]), rows_of([[0, 1], [2]], residuals=False)).residuals.size == 0
 
 
+@given(items_by_user=lists, iteration=st.integers(0, 9), data=st.data())
+def test_users_are_dealt_from_the_longest_list_to_the_shortest_and_keep_their_draws(items_by_user, iteration, data):
+    rows, n = rows_of(items_by_user), len(items_by_user)
+    users = np.array(data.draw(st.permutations(range(n))), np.int64)
+    places = arrange(users, rows, plan_of(iteration=np.uint64(iteration), first_user=5), dealt(n))
+    by_length = sorted(users.tolist(), key=lambda user: -len(items_by_user[user]))  # equals as they came
+    assert places.users.tolist() == [by_length[place] for place in dealt(n)]
+    assert_array_equal(places.keys, visit_keys(0, iteration, 5 + places.users))
+    assert_array_equal(np.diff(places.offsets), [len(items_by_user[user]) for user in places.users])
+
+
 def by_one(batch):
     """`invert`, which leaves its scratch as it was."""
-    counts = np.zeros(N_ITEMS, np.int64)
+    counts = np.zeros(N_ITEMS, np.int32)
     touched = invert(batch, counts)
     assert not counts.any()
     return touched
 
 
-def in_parts(batch):
+def in_parts(parts):
     """`invert_in_parts`, which does not care what is in its scratch; without sampled items half of it will do."""
-    kinds = 2 if (batch.own < batch.offsets[1:]).any() else 1
-    return invert_in_parts(batch, np.full((kinds, PARTS, N_ITEMS), 7, np.int64))
+
+    def inverted(batch):
+        kinds = 2 if (batch.own < batch.offsets[1:]).any() else 1
+        return invert_in_parts(batch, np.full((kinds, parts, N_ITEMS), 7, np.int32))
+
+    return inverted
 
 
-@pytest.mark.parametrize("inverted", [by_one, in_parts])
+@pytest.mark.parametrize("inverted", [by_one, in_parts(1), in_parts(2), in_parts(8)])
 @given(items_by_user=st.lists(lists, max_size=4).map(lambda parts: sum(parts, [[1]])), negatives=st.integers(0, 2))
 def test_every_visit_of_every_touched_item_in_the_batchs_order_sampled_ones_last(inverted, items_by_user, negatives):
     rows = rows_of([sorted(items) for items in items_by_user])
@@ -151,12 +177,12 @@ def test_every_visit_of_every_touched_item_in_the_batchs_order_sampled_ones_last
     for t, item in enumerate(touched.items.tolist()):
         for visits, lo, hi in ((own, touched.starts, touched.own), (sampled, touched.own, touched.starts[1:])):
             here = slice(lo[t], hi[t])
-            assert list(zip(touched.entries[here], touched.owners[here], strict=True)) == visits.get(item, [])
+            assert [tuple(visit) for visit in touched.visits[here].tolist()] == visits.get(item, [])
 
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_the_scratch_can_be_used_again(times):
-    counts = np.zeros(N_ITEMS, np.int64)
+    counts = np.zeros(N_ITEMS, np.int32)
     batch = lay_out(np.array([0, 1]), rows_of([[3, 1], [1, 7]]))
     for _ in range(times):
         touched = invert(batch, counts)

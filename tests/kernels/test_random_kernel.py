@@ -17,12 +17,17 @@ def test_kernels_and_numpy_draw_the_same(key, first, n):
     assert [kernels.draw_below(np.uint64(key), c, n) for c in counters] == draws_below(key, first, n, 5).tolist()
 
 
-@given(seed=key, iteration=st.integers(0, 2**40), users=st.lists(st.integers(0, 2**31), max_size=5))
-def test_kernels_and_numpy_name_visits_the_same(seed, iteration, users):
+@given(
+    seed=key,
+    iteration=st.integers(0, 2**40),
+    first=st.integers(0, 2**31),
+    users=st.lists(st.integers(0, 2**31), max_size=5),
+)
+def test_kernels_and_numpy_name_visits_the_same(seed, iteration, first, users):
     whole = np.array(users, np.int64)
     keys = np.empty(whole.size, np.uint64)
-    kernels.visit_keys(np.uint64(seed), np.uint64(iteration), whole, keys)
-    assert keys.tolist() == visit_keys(seed, iteration, whole).tolist()
+    kernels.visit_keys(np.uint64(seed), np.uint64(iteration), first, whole, keys)
+    assert keys.tolist() == visit_keys(seed, iteration, first + whole).tolist()
 
 
 def test_both_keep_the_same_draws_for_sampling():

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import lru_cache
 from typing import NamedTuple, final
 
 import numpy as np
@@ -9,8 +10,9 @@ import numpy as np
 from topnrank._typing import Float32Array, Float64Array, Int32Array, Int64Array
 from topnrank.engines.base import LAST, ItemSums, Moment, Problem, State, Visit, remember_arrays
 from topnrank.engines.compiled import compiled_lists
-from topnrank.kernels._jit import threads
-from topnrank.kernels.batches import PARTS, Plan, count_visits, invert, invert_in_parts, lay_out, sample_items
+from topnrank.errors import ParameterError
+from topnrank.kernels._jit import thread_count, threads
+from topnrank.kernels.batches import MOST_ROWS, Places, Plan, arrange, lay_out, sample_items
 from topnrank.kernels.context import Batch, Lists, Touched
 from topnrank.kernels.factors import FactorState, factor_item_step, factor_scores, factor_user_step
 from topnrank.kernels.history import (
@@ -21,9 +23,9 @@ from topnrank.kernels.history import (
     history_scores,
     own_products,
 )
-from topnrank.kernels.neighbours import CHUNKS, batch_links, scale_gradient
-from topnrank.kernels.optimisers import SUM, step_number
-from topnrank.kernels.random import visit_keys
+from topnrank.kernels.inversion import count_visits, invert, invert_in_parts
+from topnrank.kernels.neighbours import batch_links, scale_gradient
+from topnrank.kernels.optimisers import SUM, add_up, step_number
 from topnrank.scorers import Factors, History, Parameters, Rule
 from topnrank.scorers.base import NO_LINKS
 from topnrank.scorers.neighbours import SCALE
@@ -35,6 +37,8 @@ HANDS = 16
 """Groups that the users of a batch are dealt to, longest lists first; two, four, ... threads get as many each."""
 MANY_ROWS = 8
 """Rows for each item of the catalogue from which a batch is inverted by several threads."""
+MOST_PARTS = 8
+"""Parts of such a batch, at most: each counts all items."""
 
 Rules = dict[str, Rule]
 
@@ -44,8 +48,10 @@ class Phases(NamedTuple):
 
     lists: Lists
     touched: Touched
-    moved_users: float
-    moved_items: float
+    moved_users: Float64Array
+    """(b,) squared distance that each user's vector moved, or (0,)"""
+    moved_items: Float64Array
+    """(t,) and each touched item"""
 
 
 @final
@@ -56,42 +62,41 @@ class CpuEngine:
         self.problem, self.state = problem, state
         self.held = held
         """The items whose rows the state holds, ascending; None for all."""
-        self._num_threads = num_threads
+        self._num_threads, self._workers = num_threads, thread_count(num_threads)
         self._run_lists = compiled_lists(problem.objective)
         self._phases = _PHASES[type(problem.scorer)]
         n_items = state.parameters["item_bias"].size
         n_all = problem.n_items or n_items
-        self._sizes = np.diff(problem.rows.indptr)
         self._deals: dict[int, Int64Array] = {}
-        self._counts = np.zeros(n_items, np.int64)
+        self._counts = np.zeros(n_items, np.int32)
         """Scratch of `invert`, zero between visits."""
-        self._part_counts = np.zeros((1 + (problem.negatives > 0), PARTS, 0), np.int64)
+        self._part_counts = np.zeros((1 + (problem.negatives > 0), min(self._workers, MOST_PARTS), 0), np.int32)
         """Scratch of `invert_in_parts`, made when needed."""
         channels = getattr(problem.scorer, "channels", 1)
         self.own = (np.zeros(n_items, np.float32), np.zeros((n_items, channels), np.float32))
         """Scratch of `own_products`."""
         masses = np.ones(n_all, np.int64) if problem.chances is None else problem.chances
-        self.marks = np.zeros((CHUNKS, n_all if problem.neighbours is not None else 0), np.float32)
+        self.marks = np.zeros((self._workers, n_all if problem.neighbours is not None else 0), np.float32)
         """Scratch of `batch_links`, zero between visits."""
         self.chances = np.concatenate([[0], np.cumsum(masses)]).astype(np.int64)
 
     def visit(self, users: Int64Array, moment: Moment = LAST) -> Visit:
         """One batch: flat layout, user phase, item phase."""
-        users = self._balanced(np.ascontiguousarray(users, np.int64))
-        with self._threads(users):
-            batch = self.lay_out(users, moment)
+        plan = self._plan(moment)
+        places = self._dealt(users, plan)
+        with self._threads(places):
+            batch = self._lay_out(places, plan)
             phases = self._phases(self, batch, self.state, self.problem.rules)
-            moved = phases.moved_users + phases.moved_items + self._step_scale(batch, phases.lists.G[0])
-        value, active = phases.lists.report.sum(axis=0)
-        return Visit(float(value), int(active), users.size, moved)
+            scale = self._step_scale(batch, phases.lists.G[0])
+        return self._report(phases, phases.moved_items, scale)
 
     def sums(self, users: Int64Array, moment: Moment = LAST) -> ItemSums:
         """A part of a batch: its users step, its items do not; what their steps need from these users."""
-        users = self._balanced(np.ascontiguousarray(users, np.int64))
-        parameters = self.state.parameters
+        plan, parameters = self._plan(moment), self.state.parameters
+        places = self._dealt(users, plan)
         zeros = {name: np.zeros_like(parameters[name]) for name in parameters if name != self.problem.scorer.user_block}
-        with self._threads(users):
-            batch = self.numbered_as_held(self.lay_out(users, moment))
+        with self._threads(places):
+            batch = self.numbered_as_held(self._lay_out(places, plan))
             rules = {name: Rule(*SUM) if name in zeros else rule for name, rule in self.problem.rules.items()}
             phases = self._phases(self, batch, State(parameters | zeros, self.state.accumulators | zeros), rules)
             touched = phases.touched
@@ -99,23 +104,43 @@ class CpuEngine:
             count_visits(batch, touched, in_lists, in_histories)
             scale = 0.0 if self.problem.neighbours is None else scale_gradient(batch, phases.lists.G[0], self.links)
         gradients = {name: sums[touched.items] for name, sums in zeros.items() if name != SCALE}
-        value, active = phases.lists.report.sum(axis=0)
-        visit = Visit(float(value), int(active), users.size, phases.moved_users)
+        visit = self._report(phases, _NOBODY, 0.0)
         items = touched.items if self.held is None else self.held[touched.items]
         return ItemSums(items, gradients, in_lists, in_histories, np.array([scale]), visit)
 
     def lay_out(self, users: Int64Array, moment: Moment) -> Batch:
         """The batch of `users`, with the items sampled for them and what the neighbours say of its rows."""
-        problem, histories = self.problem, bool(self.problem.scorer.history_blocks)
-        plan = Plan(histories, problem.negatives, self.chances, problem.shared, moment.progress)
-        keys = np.empty(users.size, np.uint64)
-        numbers = users + problem.first_user
-        visit_keys(np.uint64(problem.seed % 2**64), np.uint64(moment.iteration), numbers, keys)
-        batch = lay_out(users, keys, problem.rows, plan)
-        if problem.negatives:
-            sample_items(batch, problem.rows, self.chances, batch.items, batch.weights)
+        plan = self._plan(moment)
+        return self._lay_out(arrange(users, self.problem.rows, plan), plan)
+
+    def _lay_out(self, places: Places, plan: Plan) -> Batch:
+        batch = lay_out(places, self.problem.rows, plan)
+        if plan.negatives:
+            sample_items(batch, self.problem.rows, self.chances, batch.items, batch.weights)
         self.links = self._links(batch)
         return batch
+
+    def _plan(self, moment: Moment) -> Plan:
+        problem, histories = self.problem, bool(self.problem.scorer.history_blocks)
+        draws = np.uint64(problem.seed % 2**64), np.uint64(moment.iteration), problem.first_user
+        return Plan(histories, problem.negatives, self.chances, problem.shared, moment.progress, *draws, self._workers)
+
+    def _dealt(self, users: Int64Array, plan: Plan) -> Places:
+        """The users in another order, whose equal parts, one for each thread, have about equally many rows."""
+        if users.size not in self._deals:
+            self._deals[users.size] = dealt(users.size)
+        places = arrange(users, self.problem.rows, plan, self._deals[users.size])
+        if places.offsets[-1] > MOST_ROWS:
+            raise ParameterError(
+                f"batch_size: a batch has {places.offsets[-1]} rows, the most is {MOST_ROWS}; take fewer users"
+            )
+        return places
+
+    def _report(self, phases: Phases, moved_items: Float64Array, moved: float) -> Visit:
+        """`moved` counts what neither users nor items moved."""
+        total = np.empty(3)
+        add_up(phases.lists.report, phases.moved_users, moved_items, total)
+        return Visit(float(total[0]), int(total[1]), len(phases.lists.report), float(total[2]) + moved)
 
     def numbered_as_held(self, batch: Batch) -> Batch:
         """The batch with the items numbered by their place among those held."""
@@ -127,16 +152,8 @@ class CpuEngine:
         """Keeps the parameters as they are; what is returned puts them back."""
         return remember_arrays(self.state.parameters)
 
-    def _threads(self, users: Int64Array) -> AbstractContextManager[None]:
-        size = self._sizes[users].sum() + users.size * self.problem.negatives
-        return threads(1 if size < SMALL_BATCH else self._num_threads)
-
-    def _balanced(self, users: Int64Array) -> Int64Array:
-        """The users in another order, whose equal parts, one for each thread, have about equally many rows."""
-        order = np.argsort(-self._sizes[users], kind="stable")
-        if users.size not in self._deals:
-            self._deals[users.size] = dealt(users.size)
-        return users[order[self._deals[users.size]]]
+    def _threads(self, places: Places) -> AbstractContextManager[None]:
+        return threads(1 if places.offsets[-1] < SMALL_BATCH else self._num_threads)
 
     def touched(self, batch: Batch) -> Touched:
         """The batch seen from its items."""
@@ -144,7 +161,7 @@ class CpuEngine:
         if batch.items.size < MANY_ROWS * n_items:
             return invert(batch, self._counts)
         if not self._part_counts.size:
-            self._part_counts = np.empty((*self._part_counts.shape[:2], n_items), np.int64)
+            self._part_counts = np.empty((*self._part_counts.shape[:2], n_items), np.int32)
         return invert_in_parts(batch, self._part_counts)
 
     def room_for_scores(self, batch: Batch) -> Float64Array:
@@ -189,9 +206,17 @@ def dealt(n: int) -> Int64Array:
     return np.lexsort((turn, hand)).astype(np.int64)
 
 
+_NOBODY = np.empty(0)
+
+
 def _rules(rules: Rules, *names: str) -> Float64Array:
-    """The rules of some blocks as the kernels take them, one row each."""
-    return np.array([rules[name] for name in names], np.float64)
+    """The rules of some blocks as the kernels take them, one row each; to be read only."""
+    return _rule_array(tuple([rules[name] for name in names]))
+
+
+@lru_cache(maxsize=64)
+def _rule_array(rules: tuple[Rule, ...]) -> Float64Array:
+    return np.array(rules, np.float64)
 
 
 def _factor_state(blocks: Parameters) -> FactorState:
@@ -217,12 +242,13 @@ def _factor_phases(engine: CpuEngine, batch: Batch, target: State, rules: Rules)
     factor_item_step(
         batch, touched, second.G[1], stepped, accumulators, _rules(rules, "item_factors", "item_bias"), moved
     )
-    return Phases(first, touched, float(moved_users.sum()), float(moved.sum()))
+    return Phases(first, touched, moved_users, moved)
 
 
 def _history_state(blocks: Parameters) -> HistoryState:
-    names = ("item_factors", "history_factors", "rating_factors", "item_bias")
-    return HistoryState(*(blocks[name] for name in names))
+    return HistoryState(
+        blocks["item_factors"], blocks["history_factors"], blocks["rating_factors"], blocks["item_bias"]
+    )
 
 
 def _history_phases(engine: CpuEngine, batch: Batch, target: State, rules: Rules) -> Phases:
@@ -241,7 +267,7 @@ def _history_phases(engine: CpuEngine, batch: Batch, target: State, rules: Rules
     stepped = _history_state(target.parameters), _history_state(target.accumulators)
     item_rules = _rules(rules, "item_factors", "history_factors", "item_bias")
     history_item_step(batch, touched, lists.G, sums, state, *stepped, item_rules, moved)
-    return Phases(lists, touched, 0.0, float(moved.sum()))
+    return Phases(lists, touched, _NOBODY, moved)
 
 
 _PHASES: dict[type, Callable[[CpuEngine, Batch, State, Rules], Phases]] = {

@@ -17,8 +17,7 @@ during a long kernel is noticed, would end the process with a segmentation fault
 import hashlib
 import os
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,17 @@ except ImportError:
     warnings.warn("Numba is not installed: everything works, but many times slower", stacklevel=2)
     numba, prange = None, range
 
-__all__ = ["cache_folder", "kernel", "leaf_kernel", "parallel_kernel", "prange", "summing_kernel", "threads"]
+__all__ = [
+    "cache_folder",
+    "generator_kernel",
+    "kernel",
+    "leaf_kernel",
+    "parallel_kernel",
+    "prange",
+    "summing_kernel",
+    "thread_count",
+    "threads",
+]
 
 Kernel = Callable[..., Any]
 """A compiled function; its arguments are checked by Numba, not by the type checker."""
@@ -64,11 +73,12 @@ def _compile(function: Kernel, **flags: Any) -> Kernel:
     """`numba.njit` with the cache in our folder; other packages' caches are left where they are."""
     if numba is None:
         return function
+    flags = {"cache": _FOLDER is not None, "error_model": "numpy"} | flags
     before = config.CACHE_DIR
     if _FOLDER is not None:
         config.CACHE_DIR = str(_FOLDER)
     try:
-        compiled: Kernel = numba.njit(cache=_FOLDER is not None, error_model="numpy", **flags)(function)
+        compiled: Kernel = numba.njit(**flags)(function)
         return compiled
     finally:
         config.CACHE_DIR = before
@@ -89,24 +99,36 @@ def leaf_kernel(function: Kernel) -> Kernel:
     return _compile(function, nogil=True, forceinline=True)
 
 
+def generator_kernel(function: Kernel) -> Kernel:
+    """A compiled generator; not kept on disk by itself: Numba cannot compile a kernel with one that it read from there."""
+    return _compile(function, nogil=True, cache=False)
+
+
 def parallel_kernel(function: Kernel) -> Kernel:
     """A compiled function whose `prange` loops run on all threads; each turn writes only its own rows."""
     return _compile(function, parallel=True)
 
 
-@contextmanager
-def threads(num_threads: int) -> Iterator[None]:
-    """Runs the parallel kernels inside on `num_threads` threads, at most as many as there are; 0 for all of them."""
-    if numba is None:
-        yield
-        return
-    before, most = numba.get_num_threads(), numba.config.NUMBA_NUM_THREADS
-    wanted = min(num_threads or most, most)
-    if wanted == before:  # to set it costs more than to ask
-        yield
-        return
-    numba.set_num_threads(wanted)
-    try:
-        yield
-    finally:
-        numba.set_num_threads(before)
+def thread_count(num_threads: int) -> int:
+    """How many threads `threads(num_threads)` gives."""
+    most = numba.config.NUMBA_NUM_THREADS if numba is not None else 1
+    return min(num_threads or most, most)
+
+
+class threads:  # noqa: N801 (called like a function)
+    """Runs the parallel kernels inside on `num_threads` threads, at most as many as there are; 0 for all of them.
+
+    A class, and nothing set where nothing changes, since every visit of a batch passes here.
+    """
+
+    def __init__(self, num_threads: int) -> None:
+        self._wanted = thread_count(num_threads)
+
+    def __enter__(self) -> None:
+        self._before = self._wanted if numba is None else numba.get_num_threads()
+        if self._before != self._wanted:
+            numba.set_num_threads(self._wanted)
+
+    def __exit__(self, *_: object) -> None:
+        if self._before != self._wanted:
+            numba.set_num_threads(self._before)

@@ -1,16 +1,19 @@
-"""A batch of users as flat arrays, and the same batch seen from its items."""
+"""A batch of users as flat arrays."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from topnrank._typing import Int64Array, UInt64Array
-from topnrank.kernels._jit import Kernel, kernel, parallel_kernel, prange
-from topnrank.kernels.context import Batch, Touched
-from topnrank.kernels.random import SAMPLING, draw_below
+from topnrank.kernels._jit import kernel, parallel_kernel, prange
+from topnrank.kernels.context import Batch
+from topnrank.kernels.random import SAMPLING, draw_below, visit_keys
+from topnrank.kernels.turns import new_turns, taken
 
-PARTS = 8
-"""Parts of the users of a large batch, each inverted by itself."""
+MOST_ROWS = 2**31 - 1
+"""Of a batch: places are numbers of 32 bits."""
+_POSITION_BITS = 32
+_POSITIONS = 2**_POSITION_BITS - 1
 
 
 class Plan(NamedTuple):
@@ -26,6 +29,22 @@ class Plan(NamedTuple):
     """Whether the sampled rows of a list count together as many visits as its own rows; else one each"""
     progress: float
     """Share of the training that is done"""
+    seed: np.uint64
+    iteration: np.uint64
+    first_user: int
+    """Seed, iteration, and the number of user 0 among all users, by which the random draws are named"""
+    workers: int = 1
+    """As in `Batch`"""
+
+
+class Places(NamedTuple):
+    """Whose rows lie where in a batch; the arrays of `Batch` that are there before its rows are."""
+
+    users: Int64Array
+    offsets: Int64Array
+    first: Int64Array
+    own: Int64Array
+    keys: UInt64Array
 
 
 @kernel
@@ -77,16 +96,34 @@ def _sample(key, chances, observed, items, weights):
 @parallel_kernel
 def sample_items(batch, rows, chances, items, weights):
     """Draws the sampled rows of every list of the batch; `items` and `weights` are the batch's own."""
-    for n in prange(batch.users.size):
-        lo, hi = batch.own[n], batch.offsets[n + 1]
-        if hi > lo:
-            observed = rows.items[rows.indptr[batch.users[n]] : rows.indptr[batch.users[n] + 1]]
-            _sample(batch.keys[n], chances, observed, items[lo:hi], weights[lo:hi])
+    turns = new_turns(batch.workers)
+    for worker in prange(batch.workers):
+        for n in taken(turns, worker, batch.users.size):
+            lo, hi = batch.own[n], batch.offsets[n + 1]
+            if hi > lo:
+                observed = rows.items[rows.indptr[batch.users[n]] : rows.indptr[batch.users[n] + 1]]
+                _sample(batch.keys[n], chances, observed, items[lo:hi], weights[lo:hi])
 
 
 @kernel
-def _find_sizes(users, rows, plan, offsets, first, own):
-    """Where each user's rows, list and sampled items begin; offsets[0] is 0."""
+def _deal(users, indptr, deal, order):
+    """The users from the longest list to the shortest, equals as they came, then in the order `deal`; `order` is scratch."""
+    for n in range(users.size):
+        order[n] = ((indptr[users[n]] - indptr[users[n] + 1]) << _POSITION_BITS) | n
+    order.sort()
+    for n in range(users.size):
+        order[n] = users[order[n] & _POSITIONS]
+    for n in range(users.size):
+        users[n] = order[deal[n]]
+
+
+@kernel
+def _arrange(rows, plan, deal, users, offsets, first, own, keys):
+    """Deals the users, names their draws, and finds where each one's rows, list and sampled items begin."""
+    if deal.size:
+        _deal(users, rows.indptr, deal, own)
+    visit_keys(plan.seed, plan.iteration, plan.first_user, users, keys)
+    offsets[0] = 0
     for n in range(users.size):
         lo, hi = rows.indptr[users[n]], rows.indptr[users[n] + 1]
         listed = hi - lo
@@ -99,6 +136,18 @@ def _find_sizes(users, rows, plan, offsets, first, own):
         own[n] = offsets[n] + kept
         samples = listed > 0 and hi - lo < plan.chances.size - 1
         offsets[n + 1] = own[n] + (plan.negatives if samples else 0)
+
+
+NO_DEAL = np.empty(0, np.int64)
+
+
+def arrange(users: Int64Array, rows: Any, plan: Plan, deal: Int64Array = NO_DEAL) -> Places:
+    """The places of the users' rows: as the users come, or by length and then in the order `deal`."""
+    b = users.size
+    users, offsets = np.array(users, np.int64), np.empty(b + 1, np.int64)
+    places = Places(users, offsets, np.empty(b, np.int64), np.empty(b, np.int64), np.empty(b, np.uint64))
+    _arrange(rows, plan, deal, *places)
+    return places
 
 
 @kernel
@@ -179,8 +228,10 @@ def _lay_out_user(batch, n, rows, plan):
 
 @parallel_kernel
 def _lay_out_users(batch, rows, plan):
-    for n in prange(batch.users.size):
-        _lay_out_user(batch, n, rows, plan)
+    turns = new_turns(batch.workers)
+    for worker in prange(batch.workers):
+        for n in taken(turns, worker, batch.users.size):
+            _lay_out_user(batch, n, rows, plan)
 
 
 _ONES = {np.dtype(kind): np.ones(0, kind) for kind in (np.float32, np.float64)}
@@ -194,136 +245,16 @@ def ones(size: int, kind: type[np.floating[Any]]) -> Any:
     return kept[:size]
 
 
-def lay_out(users: Int64Array, keys: UInt64Array, rows: Any, plan: Plan) -> Batch:
-    """The batch of `users`: for each the rows of the history only, those of the list, and room for sampled items."""
-    b = users.size
-    offsets, first, own = np.zeros(b + 1, np.int64), np.empty(b, np.int64), np.empty(b, np.int64)
-    _find_sizes(users, rows, plan, offsets, first, own)
+def lay_out(places: Places, rows: Any, plan: Plan) -> Batch:
+    """The batch: for each user the rows of the history only, those of the list, and room for sampled items."""
+    users, offsets, first, own, keys = places
     flat = int(offsets[-1])
     residuals = np.empty((flat if rows.residuals.size else 0, rows.residuals.shape[1]), np.float32)
     strengths = np.empty(flat, np.float32) if rows.strengths.size else ones(flat, np.float32)
     weights = np.empty(flat) if plan.negatives else ones(flat, np.float64)
     per_row = np.empty(flat, np.int32), np.empty(flat), residuals, strengths
-    batch = Batch(users, offsets, first, own, *per_row, keys, weights, np.empty(b), plan.progress)
+    batch = Batch(
+        users, offsets, first, own, *per_row, keys, weights, np.empty(users.size), plan.progress, plan.workers
+    )
     _lay_out_users(batch, rows, plan)
     return batch
-
-
-@kernel
-def _place(items, lo, hi, n, counts, entries, owners):
-    """The rows lo .. hi of user n to where the next visit of their items goes."""
-    for p in range(lo, hi):
-        place = counts[items[p]]
-        entries[place] = p
-        owners[place] = n
-        counts[items[p]] = place + 1
-
-
-@kernel
-def _invert(batch, counts, touched, starts, own, entries, owners):
-    """Fills the arrays of a `Touched`, the first three as far as the number of touched items, which it returns."""
-    n_touched = 0
-    for item in batch.items:
-        if counts[item] == 0:
-            touched[n_touched] = item
-            n_touched += 1
-        counts[item] += 1
-    starts[0] = 0
-    for t in range(n_touched):
-        starts[t + 1] = starts[t] + counts[touched[t]]
-        counts[touched[t]] = starts[t]  # from here on: where the item's next visit goes
-    for n in range(batch.users.size):
-        _place(batch.items, batch.offsets[n], batch.own[n], n, counts, entries, owners)
-    for t in range(n_touched):
-        own[t] = counts[touched[t]]
-    for n in range(batch.users.size):
-        _place(batch.items, batch.own[n], batch.offsets[n + 1], n, counts, entries, owners)
-    for t in range(n_touched):
-        counts[touched[t]] = 0
-    return n_touched
-
-
-def _touched(fill: Kernel, batch: Batch, counts: Int64Array) -> Touched:
-    flat, most = batch.items.size, min(batch.items.size, counts.shape[-1])
-    items, starts, own = np.empty(most, np.int32), np.empty(most + 1, np.int64), np.empty(most, np.int64)
-    entries, owners = np.empty(flat, np.int64), np.empty(flat, np.int32)
-    n = fill(batch, counts, items, starts, own, entries, owners)
-    return Touched(items[:n], starts[: n + 1], own[:n], entries, owners)
-
-
-def invert(batch: Batch, counts: Int64Array) -> Touched:
-    """Counting sort of the batch by item; `counts` (n_items,) is zero before and after, so only touched items cost."""
-    return _touched(_invert, batch, counts)
-
-
-@kernel
-def _part_users(offsets):
-    """(PARTS + 1,) where each part of a batch's users begins, so that all have about as many rows."""
-    starts = np.zeros(PARTS + 1, np.int64)
-    for part in range(1, PARTS + 1):
-        user = starts[part - 1]
-        while user < offsets.size - 1 and offsets[user] * PARTS < part * offsets[-1]:
-            user += 1
-        starts[part] = user
-    starts[PARTS] = offsets.size - 1
-    return starts
-
-
-@kernel
-def _running_places(counts, items, starts, own):
-    """Turns counts (kinds, PARTS, n_items) into where each part places its own and its sampled visits; fills the others."""
-    place, n_touched = 0, 0
-    for item in range(counts.shape[2]):
-        begin = place
-        for kind in range(counts.shape[0]):
-            for part in range(PARTS):
-                before = place
-                place += counts[kind, part, item]
-                counts[kind, part, item] = before
-            if kind == 0:
-                middle = place
-        if place > begin:
-            items[n_touched], starts[n_touched], own[n_touched] = item, begin, middle
-            n_touched += 1
-    starts[n_touched] = place
-    return n_touched
-
-
-@parallel_kernel
-def _invert_in_parts(batch, counts, items, starts, own, entries, owners):
-    parts = _part_users(batch.offsets)
-    for part in prange(PARTS):
-        counts[:, part] = 0
-        for n in range(parts[part], parts[part + 1]):
-            for p in range(batch.offsets[n], batch.offsets[n + 1]):
-                counts[0 if p < batch.own[n] else 1, part, batch.items[p]] += 1
-    n_touched = _running_places(counts, items, starts, own)
-    for part in prange(PARTS):
-        for n in range(parts[part], parts[part + 1]):
-            _place(batch.items, batch.offsets[n], batch.own[n], n, counts[0, part], entries, owners)
-            _place(batch.items, batch.own[n], batch.offsets[n + 1], n, counts[-1, part], entries, owners)
-    return n_touched
-
-
-def invert_in_parts(batch: Batch, counts: Int64Array) -> Touched:
-    """`invert` by several threads; `counts` (2, PARTS, n_items) is scratch, (1, ...) will do where no items were sampled.
-
-    For batches of far more rows than items.
-
-    Each part of the users counts its visits to each item, running sums say where it places them, and it does: in the
-    batch's order, whatever thread does it when. Touched items come in ascending order here.
-    """
-    return _touched(_invert_in_parts, batch, counts)
-
-
-@kernel
-def count_visits(batch, touched, in_lists, in_histories):
-    """(t,) how often the penalty of each touched item counts: for its part in lists, and for its part in histories."""
-    for t in range(touched.items.size):
-        lo, own, hi = touched.starts[t], touched.own[t], touched.starts[t + 1]
-        in_histories[t], in_lists[t] = own - lo, 0.0
-        for place in range(lo, own):
-            n = touched.owners[place]
-            in_lists[t] += 1.0 if touched.entries[place] >= batch.first[n] else 0.0
-        for place in range(own, hi):
-            in_lists[t] += batch.counts[touched.owners[place]]

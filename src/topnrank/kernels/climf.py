@@ -20,6 +20,7 @@ from topnrank._typing import Float64Array
 from topnrank.kernels._jit import kernel, parallel_kernel, prange
 from topnrank.kernels.ranks import NO_TERMS, TERMS, advance, combined, power_terms, ranks_forward, step_value
 from topnrank.kernels.sorting import descending_order
+from topnrank.kernels.turns import new_turns, taken
 
 
 def log_terms(terms: int = TERMS) -> Float64Array:
@@ -98,9 +99,11 @@ def _climf(step, settings, f, a, G_user, G_item):
 @parallel_kernel
 def climf_lists(step, settings, batch, scores, G, report):
     """CLiMF's bound for every list of the batch, `step` the logistic one with C = 1; G and report as in `Lists`."""
-    for n in prange(batch.users.size):
-        lo, hi = batch.first[n], batch.offsets[n + 1]
-        report[n, 0] = 0.0
-        report[n, 1] = hi - lo
-        if hi > lo:
-            report[n, 0] = _climf(step, settings, scores[lo:hi], batch.gains[lo:hi], G[0, lo:hi], G[1, lo:hi])
+    turns = new_turns(batch.workers)
+    for worker in prange(batch.workers):
+        for n in taken(turns, worker, batch.users.size):
+            lo, hi = batch.first[n], batch.offsets[n + 1]
+            report[n, 0] = 0.0
+            report[n, 1] = hi - lo
+            if hi > lo:
+                report[n, 0] = _climf(step, settings, scores[lo:hi], batch.gains[lo:hi], G[0, lo:hi], G[1, lo:hi])

@@ -36,6 +36,8 @@ class Batch(NamedTuple):
     """(b,) how many visits each sampled row of the list counts as, for the penalty"""
     progress: float
     """Share of the training that is done"""
+    workers: int = 1
+    """Who share the turns of the loops over users and items, usually one for each thread"""
 
 
 class Touched(NamedTuple):
@@ -47,10 +49,8 @@ class Touched(NamedTuple):
     """(t + 1,) where each item's visits begin"""
     own: Int64Array
     """(t,) where its visits by rows of the users' own end and those by sampled rows begin"""
-    entries: Int64Array
-    """(flat,) position of the visit in the batch's flat arrays"""
-    owners: Int32Array
-    """(flat,) position of the visiting user in the batch"""
+    visits: Int32Array
+    """(flat, 2) position of the visit in the batch's flat arrays, and of the visiting user in the batch"""
 
 
 class Lists(NamedTuple):

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from topnrank.kernels._jit import kernel, parallel_kernel, prange
+from topnrank.kernels.turns import new_turns, taken
 
 
 class GaussianSettings(NamedTuple):
@@ -69,9 +70,11 @@ def _gaussian_dcg(settings, f, a, G_user, G_item):
 @parallel_kernel
 def gaussian_lists(settings, batch, scores, G, report):
     """The DCG of Gaussian ranks for every list of the batch; G (2, flat) and report (b, 2) as in `Lists`."""
-    for n in prange(batch.users.size):
-        lo, hi = batch.first[n], batch.offsets[n + 1]
-        report[n, 0] = 0.0
-        report[n, 1] = hi - lo
-        if hi > lo:
-            report[n, 0] = _gaussian_dcg(settings, scores[lo:hi], batch.gains[lo:hi], G[0, lo:hi], G[1, lo:hi])
+    turns = new_turns(batch.workers)
+    for worker in prange(batch.workers):
+        for n in taken(turns, worker, batch.users.size):
+            lo, hi = batch.first[n], batch.offsets[n + 1]
+            report[n, 0] = 0.0
+            report[n, 1] = hi - lo
+            if hi > lo:
+                report[n, 0] = _gaussian_dcg(settings, scores[lo:hi], batch.gains[lo:hi], G[0, lo:hi], G[1, lo:hi])

@@ -16,6 +16,11 @@ import numpy as np
 from topnrank._typing import Float32Array
 from topnrank.kernels._jit import kernel, leaf_kernel, parallel_kernel, prange
 from topnrank.kernels.optimisers import CHUNKS, add_two, chunk_size, dot, place_in_chunk, step_number, step_row
+from topnrank.kernels.turns import new_turns, taken
+from topnrank.kernels.vectors import fetch
+
+AHEAD = 8
+"""So many rows before it is needed a row of the parameters is fetched; they lie in no order that the machine could guess."""
 
 
 class HistoryState(NamedTuple):
@@ -88,6 +93,11 @@ def _history_sum(batch, Y, X, n, s):
     for p in range(lo, hi, 2):
         q = min(p + 1, hi - 1)
         i, j = items[p], items[q]
+        if p + AHEAD + 1 < hi:
+            fetch(Y, items[p + AHEAD])
+            fetch(X, items[p + AHEAD])
+            fetch(Y, items[p + AHEAD + 1])
+            fetch(X, items[p + AHEAD + 1])
         rho, sigma = strengths[p], strengths[q] if q > p else np.float32(0.0)
         add_two(s, rho, Y[i], sigma, Y[j])
         for b in range(residuals.shape[1]):
@@ -103,35 +113,46 @@ def _user_scores(batch, state, own, n, c, s, scores):
     Q, bias, items = state.Q, state.b, batch.items
     for p in range(batch.first[n], batch.own[n]):
         item = items[p]
+        if p + AHEAD < batch.own[n]:
+            fetch(Q, items[p + AHEAD])
         mine = yq[item]
         for b in range(xq.shape[1]):
             mine += batch.residuals[p, b] * xq[item, b]
         scores[p] = c[0] * (dot(s, Q[item]) - batch.strengths[p] * mine) + bias[item]
     for p in range(batch.own[n], batch.offsets[n + 1]):
+        if p + AHEAD < batch.offsets[n + 1]:
+            fetch(Q, items[p + AHEAD])
         scores[p] = c[1] * dot(s, Q[items[p]]) + bias[items[p]]
 
 
 @parallel_kernel
 def history_scores(batch, state, exponent, own, scales, vectors, scores):
     """Scales c, unscaled history sums and scores of every list, own rows leave-one-out; `own` = (yq, xq)."""
-    for n in prange(batch.users.size):
-        size = batch.own[n] - batch.offsets[n]
-        scales[n, 0], scales[n, 1] = history_scale(size - 1, exponent), history_scale(size, exponent)
-        _history_sum(batch, state.Y, state.X, n, vectors[n])
-        _user_scores(batch, state, own, n, scales[n], vectors[n], scores)
+    turns = new_turns(batch.workers)
+    for worker in prange(batch.workers):
+        for n in taken(turns, worker, batch.users.size):
+            size = batch.own[n] - batch.offsets[n]
+            scales[n, 0], scales[n, 1] = history_scale(size - 1, exponent), history_scale(size, exponent)
+            _history_sum(batch, state.Y, state.X, n, vectors[n])
+            _user_scores(batch, state, own, n, scales[n], vectors[n], scores)
 
 
 @parallel_kernel
 def history_pull(batch, G, Q, scales, pull):
     """sum_i c G_i q_i of every user of the batch."""
-    for n in prange(batch.users.size):
-        pull[n] = 0.0
-        last = batch.offsets[n + 1] - 1
-        for p in range(batch.first[n], last + 1, 2):  # an odd last row twice, the second time by 0
-            r = min(p + 1, last)
-            g = np.float32(G[p]) * scales[n, 0 if p < batch.own[n] else 1]
-            h = np.float32(G[r] if r > p else 0.0) * scales[n, 0 if r < batch.own[n] else 1]
-            add_two(pull[n], g, Q[batch.items[p]], h, Q[batch.items[r]])
+    turns = new_turns(batch.workers)
+    for worker in prange(batch.workers):
+        for n in taken(turns, worker, batch.users.size):
+            pull[n] = 0.0
+            last = batch.offsets[n + 1] - 1
+            for p in range(batch.first[n], last + 1, 2):  # an odd last row twice, the second time by 0
+                r = min(p + 1, last)
+                if p + AHEAD < last:
+                    fetch(Q, batch.items[p + AHEAD])
+                    fetch(Q, batch.items[p + AHEAD + 1])
+                g = np.float32(G[p]) * scales[n, 0 if p < batch.own[n] else 1]
+                h = np.float32(G[r] if r > p else 0.0) * scales[n, 0 if r < batch.own[n] else 1]
+                add_two(pull[n], g, Q[batch.items[p]], h, Q[batch.items[r]])
 
 
 @leaf_kernel
@@ -143,13 +164,12 @@ def _own_sums(visits, rows, G, sums, work, out):
     c G_user rho: these and `out` take the item's own part out again; then in how many lists the item was. Rows of the
     history only have no gradient. Two visits at a time, an odd last one twice, the second time by 0.
     """
-    entries, owners = visits
     first, strengths, residuals = rows
     c, s, pull = sums
     bias, qc, yc, lists = 0.0, 0.0, 0.0, 0.0
-    for v in range(0, entries.size, 2):
-        w = min(v + 1, entries.size - 1)
-        p, q, n, m = entries[v], entries[w], owners[v], owners[w]
+    for v in range(0, len(visits), 2):
+        w = min(v + 1, len(visits) - 1)
+        p, q, n, m = visits[v, 0], visits[w, 0], visits[v, 1], visits[w, 1]
         rho, sigma = strengths[p], strengths[q] if w > v else np.float32(0.0)
         listed, also = p >= first[n], w > v and q >= first[m]
         item, other = G[1, p] if listed else 0.0, G[1, q] if also else 0.0
@@ -172,14 +192,13 @@ def _own_sums(visits, rows, G, sums, work, out):
 @leaf_kernel
 def _rated_sums(visits, rows, G, sums, work, out):
     """`_own_sums` of a scorer with one channel, the usual one: one loop for the three rows of `work` reads `pull` once."""
-    entries, owners = visits
     first, strengths, residuals = rows
     c, s, pull = sums
     for_q, for_y, for_x = work[0], work[1], work[2]
     bias, qc, yc, lists, qe, ye = 0.0, 0.0, 0.0, 0.0, np.float32(0.0), np.float32(0.0)
-    for v in range(0, entries.size, 2):
-        w = min(v + 1, entries.size - 1)
-        p, q, n, m = entries[v], entries[w], owners[v], owners[w]
+    for v in range(0, len(visits), 2):
+        w = min(v + 1, len(visits) - 1)
+        p, q, n, m = visits[v, 0], visits[w, 0], visits[v, 1], visits[w, 1]
         rho, sigma = strengths[p], strengths[q] if w > v else np.float32(0.0)
         listed, also = p >= first[n], w > v and q >= first[m]
         item, other = G[1, p] if listed else 0.0, G[1, q] if also else 0.0
@@ -204,13 +223,12 @@ def _rated_sums(visits, rows, G, sums, work, out):
 @leaf_kernel
 def _sampled_sums(visits, counts, G, sums, work):
     """Adds to `work` what an item's visits by sampled rows give; returns sum G_item and in how many lists they count."""
-    entries, owners = visits
     c, s, _ = sums
     bias, lists = 0.0, 0.0
-    for v in range(0, entries.size, 2):
-        w = min(v + 1, entries.size - 1)
-        n, m, twin = owners[v], owners[w], 1.0 if w > v else 0.0
-        first, second = G[1, entries[v]], twin * G[1, entries[w]]
+    for v in range(0, len(visits), 2):
+        w = min(v + 1, len(visits) - 1)
+        n, m, twin = visits[v, 1], visits[w, 1], 1.0 if w > v else 0.0
+        first, second = G[1, visits[v, 0]], twin * G[1, visits[w, 0]]
         add_two(work[0], np.float32(first) * c[n, 1], s[n], np.float32(second) * c[m, 1], s[m])
         bias += first + second
         lists += counts[n] + twin * counts[m]
@@ -237,7 +255,7 @@ def _step_items(batch, touched, G, sums, state, stepped, rules, chunk, moved):
     work, out = np.empty((2 + channels, k), np.float32), np.empty((2, channels), np.float32)
     Q, Y, X, of_Q, of_Y, of_X = state.Q, state.Y, state.X, accumulators.Q, accumulators.Y, accumulators.X
     new_Q, new_Y, new_X = target.Q, target.Y, target.X
-    starts, owns, entries, owners = touched.starts, touched.own, touched.entries, touched.owners
+    starts, owns, visits = touched.starts, touched.own, touched.visits
     rows, users = (batch.first, batch.strengths, batch.residuals), (sums.c, sums.s, sums.pull)
     for turn in range(chunk_size(chunk, touched.items.size)):
         t = place_in_chunk(chunk, turn)
@@ -245,11 +263,11 @@ def _step_items(batch, touched, G, sums, state, stepped, rules, chunk, moved):
         work[:] = 0.0
         out[:] = 0.0
         if channels == 1:
-            bias, qc, yc, lists = _rated_sums((entries[lo:own], owners[lo:own]), rows, G, users, work, out)
+            bias, qc, yc, lists = _rated_sums(visits[lo:own], rows, G, users, work, out)
         else:
-            bias, qc, yc, lists = _own_sums((entries[lo:own], owners[lo:own]), rows, G, users, work, out)
+            bias, qc, yc, lists = _own_sums(visits[lo:own], rows, G, users, work, out)
         if own < hi:
-            sampled = _sampled_sums((entries[own:hi], owners[own:hi]), batch.counts, G, users, work)
+            sampled = _sampled_sums(visits[own:hi], batch.counts, G, users, work)
             bias, lists = bias + sampled[0], lists + sampled[1]
         distance = 0.0
         if own > lo:  # items that were only sampled have no part in a history
@@ -268,5 +286,7 @@ def history_item_step(batch, touched, G, sums, state, target, accumulators, rule
 
     The steps go to `target`: the state itself, or arrays of zeros that with `optimisers.SUM` get the sums.
     """
-    for chunk in prange(CHUNKS):
-        _step_items(batch, touched, G, sums, state, (target, accumulators), rules, chunk, moved)
+    turns = new_turns(batch.workers)
+    for worker in prange(batch.workers):
+        for chunk in taken(turns, worker, CHUNKS):
+            _step_items(batch, touched, G, sums, state, (target, accumulators), rules, chunk, moved)

@@ -15,6 +15,7 @@ from topnrank.kernels._jit import kernel, parallel_kernel, prange
 from topnrank.kernels.links import apply_link
 from topnrank.kernels.random import uniform
 from topnrank.kernels.sorting import descending_order
+from topnrank.kernels.turns import new_turns, taken
 
 BRESLOW, SHUFFLED, FIXED = 0, 1, 2
 """`ties` as numbers."""
@@ -90,11 +91,13 @@ def _plackett_luce(settings, key, f, a, G_user, G_item):
 @parallel_kernel
 def listpmf_lists(settings, batch, scores, G, report):
     """The Plackett-Luce objective for every list of the batch; G (2, flat) and report (b, 2) as in `Lists`."""
-    for n in prange(batch.users.size):
-        lo, hi = batch.first[n], batch.offsets[n + 1]
-        report[n, 0] = 0.0
-        report[n, 1] = hi - lo
-        if hi > lo:
-            report[n, 0] = _plackett_luce(
-                settings, batch.keys[n], scores[lo:hi], batch.gains[lo:hi], G[0, lo:hi], G[1, lo:hi]
-            )
+    turns = new_turns(batch.workers)
+    for worker in prange(batch.workers):
+        for n in taken(turns, worker, batch.users.size):
+            lo, hi = batch.first[n], batch.offsets[n + 1]
+            report[n, 0] = 0.0
+            report[n, 1] = hi - lo
+            if hi > lo:
+                report[n, 0] = _plackett_luce(
+                    settings, batch.keys[n], scores[lo:hi], batch.gains[lo:hi], G[0, lo:hi], G[1, lo:hi]
+                )

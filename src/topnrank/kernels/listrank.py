@@ -6,6 +6,7 @@ import numpy as np
 
 from topnrank.kernels._jit import kernel, parallel_kernel, prange
 from topnrank.kernels.links import apply_link
+from topnrank.kernels.turns import new_turns, taken
 
 
 class TopOneSettings(NamedTuple):
@@ -46,9 +47,11 @@ def _top_one(settings, f, a, G_user, G_item):
 @parallel_kernel
 def listrank_lists(settings, batch, scores, G, report):
     """ListRank's objective for every list of the batch; G (2, flat) and report (b, 2) as in `Lists`."""
-    for n in prange(batch.users.size):
-        lo, hi = batch.first[n], batch.offsets[n + 1]
-        report[n, 0] = 0.0
-        report[n, 1] = hi - lo
-        if hi > lo:
-            report[n, 0] = _top_one(settings, scores[lo:hi], batch.gains[lo:hi], G[0, lo:hi], G[1, lo:hi])
+    turns = new_turns(batch.workers)
+    for worker in prange(batch.workers):
+        for n in taken(turns, worker, batch.users.size):
+            lo, hi = batch.first[n], batch.offsets[n + 1]
+            report[n, 0] = 0.0
+            report[n, 1] = hi - lo
+            if hi > lo:
+                report[n, 0] = _top_one(settings, scores[lo:hi], batch.gains[lo:hi], G[0, lo:hi], G[1, lo:hi])

@@ -9,6 +9,7 @@ import numpy as np
 from topnrank.kernels._jit import kernel, parallel_kernel, prange
 from topnrank.kernels.ranks import ranks_backward, ranks_forward
 from topnrank.kernels.sorting import descending_order
+from topnrank.kernels.turns import new_turns, taken
 
 LN2 = np.log(2.0)
 
@@ -52,10 +53,12 @@ def _mfadg(step, weights, f, a, own, G):
 @parallel_kernel
 def mfadg_lists(step, batch, scores, G, report):
     """MF-ADG's objective for every list of the batch; G (2, flat) and report (b, 2) as in `Lists`."""
-    for n in prange(batch.users.size):
-        lo, hi = batch.first[n], batch.offsets[n + 1]
-        report[n, 0] = 0.0
-        report[n, 1] = max(hi - lo, 0)
-        if hi > lo:
-            own = max(batch.own[n], lo) - lo
-            report[n, 0] = _mfadg(step, batch.weights[lo:hi], scores[lo:hi], batch.gains[lo:hi], own, G[:, lo:hi])
+    turns = new_turns(batch.workers)
+    for worker in prange(batch.workers):
+        for n in taken(turns, worker, batch.users.size):
+            lo, hi = batch.first[n], batch.offsets[n + 1]
+            report[n, 0] = 0.0
+            report[n, 1] = max(hi - lo, 0)
+            if hi > lo:
+                own = max(batch.own[n], lo) - lo
+                report[n, 0] = _mfadg(step, batch.weights[lo:hi], scores[lo:hi], batch.gains[lo:hi], own, G[:, lo:hi])

@@ -14,6 +14,7 @@ import numpy as np
 from topnrank._typing import Float32Array, Int32Array, Int64Array
 from topnrank.kernels._jit import kernel, parallel_kernel, prange, summing_kernel
 from topnrank.kernels.left_out import left_out, left_out_sessions
+from topnrank.kernels.turns import new_turns, taken
 
 CHUNKS = 32
 """Parts of a loop over items; each has its own scratch, so that nothing depends on the number of threads."""
@@ -275,10 +276,12 @@ def _marked_sum(near, w, marks):
 def batch_links(batch, rows, neighbours, weights, marks, links):
     """The neighbours' scores of the lists of a batch: own rows as prepared (left out), sampled ones from the user's likes.
 
-    `marks` (CHUNKS, n_items) is zero before and after.
+    `marks` (workers, n_items) is zero before and after.
     """
-    for chunk in prange(CHUNKS):
-        for n in range(chunk, batch.users.size, CHUNKS):
+    turns = new_turns(batch.workers)
+    for worker in prange(batch.workers):
+        marked = marks[worker]
+        for n in taken(turns, worker, batch.users.size):
             lo, hi = rows.indptr[batch.users[n]], rows.indptr[batch.users[n] + 1]
             place = batch.first[n]
             for p in range(lo, hi):
@@ -286,12 +289,12 @@ def batch_links(batch, rows, neighbours, weights, marks, links):
                     links[place] = rows.links[p]
                     place += 1
                 if rows.gains[p] > 0.0:
-                    marks[chunk, rows.items[p]] = rows.strengths[p] if rows.strengths.size else 1.0
+                    marked[rows.items[p]] = rows.strengths[p] if rows.strengths.size else 1.0
             for p in range(batch.own[n], batch.offsets[n + 1]):
                 item = batch.items[p]
-                links[p] = _marked_sum(neighbours[item], weights[item], marks[chunk])
+                links[p] = _marked_sum(neighbours[item], weights[item], marked)
             for p in range(lo, hi):
-                marks[chunk, rows.items[p]] = 0.0
+                marked[rows.items[p]] = 0.0
 
 
 @kernel

@@ -14,6 +14,7 @@ from topnrank.kernels.elementary import logarithms
 from topnrank.kernels.ranks import RELU, gates, ranks_backward, ranks_forward
 from topnrank.kernels.shaping import add_squared, annealed, budget_scale
 from topnrank.kernels.sorting import sort_descending
+from topnrank.kernels.turns import new_turns, taken
 
 
 class DCGSettings(NamedTuple):
@@ -207,23 +208,27 @@ def _weighted_dcg(step, settings, cut, f, a, weights, G):
 @parallel_kernel
 def weighted_dcg_lists(step, settings, batch, scores, G, report):
     """Top-N-Rank's objective for every list of the batch; G (2, flat) and report (b, 2) as in `Lists`."""
-    for n in prange(batch.users.size):
-        lo, hi = batch.first[n], batch.offsets[n + 1]
-        report[n] = 0.0
-        if hi > lo:
-            cut = annealed(settings.n, hi - lo, settings.anneal, batch.progress)
-            report[n, 0], report[n, 1] = _weighted_dcg(
-                step, settings, cut, scores[lo:hi], batch.gains[lo:hi], batch.weights[lo:hi], G[:, lo:hi]
-            )
+    turns = new_turns(batch.workers)
+    for worker in prange(batch.workers):
+        for n in taken(turns, worker, batch.users.size):
+            lo, hi = batch.first[n], batch.offsets[n + 1]
+            report[n] = 0.0
+            if hi > lo:
+                cut = annealed(settings.n, hi - lo, settings.anneal, batch.progress)
+                report[n, 0], report[n, 1] = _weighted_dcg(
+                    step, settings, cut, scores[lo:hi], batch.gains[lo:hi], batch.weights[lo:hi], G[:, lo:hi]
+                )
 
 
 @parallel_kernel
 def squared_lists(batch, scores, G, report):
     """The squared objective for every list of the batch; G (2, flat) and report (b, 2) as in `Lists`."""
-    for n in prange(batch.users.size):
-        lo, hi = batch.first[n], batch.offsets[n + 1]
-        report[n, 0] = 0.0
-        report[n, 1] = hi - lo
-        if hi > lo:
-            G[:, lo:hi] = 0.0
-            report[n, 0] = add_squared(scores[lo:hi], batch.gains[lo:hi], 1.0, G[:, lo:hi])
+    turns = new_turns(batch.workers)
+    for worker in prange(batch.workers):
+        for n in taken(turns, worker, batch.users.size):
+            lo, hi = batch.first[n], batch.offsets[n + 1]
+            report[n, 0] = 0.0
+            report[n, 1] = hi - lo
+            if hi > lo:
+                G[:, lo:hi] = 0.0
+                report[n, 0] = add_squared(scores[lo:hi], batch.gains[lo:hi], 1.0, G[:, lo:hi])

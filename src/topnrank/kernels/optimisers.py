@@ -99,3 +99,15 @@ def add_rows(places, rows, totals):
     for t in prange(places.size):
         for d in range(rows.shape[1]):
             totals[places[t], d] += rows[t, d]
+
+
+@kernel
+def add_up(report, moved_users, moved_items, total):
+    """total = the sums of the two columns of `report`, and of all that moved."""
+    total[:] = 0.0
+    for n in range(report.shape[0]):
+        total[0] += report[n, 0]
+        total[1] += report[n, 1]
+    for moved in (moved_users, moved_items):
+        for distance in moved:
+            total[2] += distance

@@ -10,6 +10,7 @@ import numpy as np
 from topnrank.kernels._jit import kernel, parallel_kernel, prange
 from topnrank.kernels.random import draw_below
 from topnrank.kernels.sorting import descending_order
+from topnrank.kernels.turns import new_turns, taken
 
 STRIDE = 1 << 16
 """As in objectives/draws.py."""
@@ -144,25 +145,29 @@ def _warp(settings, key, f, a, candidates, G):
 @parallel_kernel
 def bpr_lists(settings, batch, scores, G, report):
     """BPR's objective for every list of the batch; G (2, flat) and report (b, 2) as in `Lists`."""
-    for n in prange(batch.users.size):
-        lo, hi = batch.first[n], batch.offsets[n + 1]
-        report[n, 0] = 0.0
-        report[n, 1] = max(hi - lo, 0)
-        if hi > lo:
-            a, own = batch.gains[lo:hi], max(batch.own[n], lo) - lo
-            _clear(G[:, lo:hi])
-            report[n, 0] = _bpr(settings, batch.keys[n], scores[lo:hi], a, own, G[:, lo:hi])
+    turns = new_turns(batch.workers)
+    for worker in prange(batch.workers):
+        for n in taken(turns, worker, batch.users.size):
+            lo, hi = batch.first[n], batch.offsets[n + 1]
+            report[n, 0] = 0.0
+            report[n, 1] = max(hi - lo, 0)
+            if hi > lo:
+                a, own = batch.gains[lo:hi], max(batch.own[n], lo) - lo
+                _clear(G[:, lo:hi])
+                report[n, 0] = _bpr(settings, batch.keys[n], scores[lo:hi], a, own, G[:, lo:hi])
 
 
 @parallel_kernel
 def warp_lists(settings, batch, scores, G, report):
     """WARP's objective for every list of the batch; G (2, flat) and report (b, 2) as in `Lists`."""
-    for n in prange(batch.users.size):
-        lo, hi = batch.first[n], batch.offsets[n + 1]
-        report[n, 0] = 0.0
-        report[n, 1] = max(hi - lo, 0)
-        if hi > lo:
-            a, own = batch.gains[lo:hi], max(batch.own[n], lo) - lo
-            candidates = _candidates(batch.weights[lo:hi], a, own)
-            _clear(G[:, lo:hi])
-            report[n, 0] = _warp(settings, batch.keys[n], scores[lo:hi], a, candidates, G[:, lo:hi])
+    turns = new_turns(batch.workers)
+    for worker in prange(batch.workers):
+        for n in taken(turns, worker, batch.users.size):
+            lo, hi = batch.first[n], batch.offsets[n + 1]
+            report[n, 0] = 0.0
+            report[n, 1] = max(hi - lo, 0)
+            if hi > lo:
+                a, own = batch.gains[lo:hi], max(batch.own[n], lo) - lo
+                candidates = _candidates(batch.weights[lo:hi], a, own)
+                _clear(G[:, lo:hi])
+                report[n, 0] = _warp(settings, batch.keys[n], scores[lo:hi], a, candidates, G[:, lo:hi])

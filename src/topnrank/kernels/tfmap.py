@@ -9,6 +9,7 @@ import numpy as np
 from topnrank.kernels._jit import kernel, parallel_kernel, prange
 from topnrank.kernels.climf import relevant_rows
 from topnrank.kernels.ranks import ranks_backward, ranks_forward, step_slope, step_value
+from topnrank.kernels.turns import new_turns, taken
 
 
 @kernel
@@ -41,9 +42,11 @@ def _smooth_ap(step, f, a, G_user, G_item):
 @parallel_kernel
 def tfmap_lists(step, batch, scores, G, report):
     """Smoothed AP for every list of the batch, `step` the logistic one with C = 1; G and report as in `Lists`."""
-    for n in prange(batch.users.size):
-        lo, hi = batch.first[n], batch.offsets[n + 1]
-        report[n, 0] = 0.0
-        report[n, 1] = hi - lo
-        if hi > lo:
-            report[n, 0] = _smooth_ap(step, scores[lo:hi], batch.gains[lo:hi], G[0, lo:hi], G[1, lo:hi])
+    turns = new_turns(batch.workers)
+    for worker in prange(batch.workers):
+        for n in taken(turns, worker, batch.users.size):
+            lo, hi = batch.first[n], batch.offsets[n + 1]
+            report[n, 0] = 0.0
+            report[n, 1] = hi - lo
+            if hi > lo:
+                report[n, 0] = _smooth_ap(step, scores[lo:hi], batch.gains[lo:hi], G[0, lo:hi], G[1, lo:hi])

@@ -13,6 +13,7 @@ from topnrank.kernels._jit import kernel, parallel_kernel, prange
 from topnrank.kernels.ranks import ranks_backward, ranks_forward
 from topnrank.kernels.shaping import add_squared, annealed, budget_scale
 from topnrank.kernels.sorting import descending_order
+from topnrank.kernels.turns import new_turns, taken
 
 
 class TruncatedSettings(NamedTuple):
@@ -206,31 +207,37 @@ def _auc(step, settings, cut, f, a, G):
 @parallel_kernel
 def mrr_lists(step, settings, batch, scores, G, report):
     """Truncated MRR for every list of the batch; G (2, flat) and report (b, 2) as in `Lists`."""
-    for n in prange(batch.users.size):
-        lo, hi = batch.first[n], batch.offsets[n + 1]
-        report[n] = 0.0
-        if hi > lo:
-            cut = annealed(settings.n, hi - lo, settings.anneal, batch.progress)
-            report[n, 0], report[n, 1] = _mrr(step, settings, cut, scores[lo:hi], batch.gains[lo:hi], G[:, lo:hi])
+    turns = new_turns(batch.workers)
+    for worker in prange(batch.workers):
+        for n in taken(turns, worker, batch.users.size):
+            lo, hi = batch.first[n], batch.offsets[n + 1]
+            report[n] = 0.0
+            if hi > lo:
+                cut = annealed(settings.n, hi - lo, settings.anneal, batch.progress)
+                report[n, 0], report[n, 1] = _mrr(step, settings, cut, scores[lo:hi], batch.gains[lo:hi], G[:, lo:hi])
 
 
 @parallel_kernel
 def map_lists(step, settings, batch, scores, G, report):
     """Truncated MAP for every list of the batch; G (2, flat) and report (b, 2) as in `Lists`."""
-    for n in prange(batch.users.size):
-        lo, hi = batch.first[n], batch.offsets[n + 1]
-        report[n] = 0.0
-        if hi > lo:
-            cut = annealed(settings.n, hi - lo, settings.anneal, batch.progress)
-            report[n, 0], report[n, 1] = _map(step, settings, cut, scores[lo:hi], batch.gains[lo:hi], G[:, lo:hi])
+    turns = new_turns(batch.workers)
+    for worker in prange(batch.workers):
+        for n in taken(turns, worker, batch.users.size):
+            lo, hi = batch.first[n], batch.offsets[n + 1]
+            report[n] = 0.0
+            if hi > lo:
+                cut = annealed(settings.n, hi - lo, settings.anneal, batch.progress)
+                report[n, 0], report[n, 1] = _map(step, settings, cut, scores[lo:hi], batch.gains[lo:hi], G[:, lo:hi])
 
 
 @parallel_kernel
 def auc_lists(step, settings, batch, scores, G, report):
     """Truncated AUC for every list of the batch; G (2, flat) and report (b, 2) as in `Lists`."""
-    for n in prange(batch.users.size):
-        lo, hi = batch.first[n], batch.offsets[n + 1]
-        report[n] = 0.0
-        if hi > lo:
-            cut = annealed(settings.n, hi - lo, settings.anneal, batch.progress)
-            report[n, 0], report[n, 1] = _auc(step, settings, cut, scores[lo:hi], batch.gains[lo:hi], G[:, lo:hi])
+    turns = new_turns(batch.workers)
+    for worker in prange(batch.workers):
+        for n in taken(turns, worker, batch.users.size):
+            lo, hi = batch.first[n], batch.offsets[n + 1]
+            report[n] = 0.0
+            if hi > lo:
+                cut = annealed(settings.n, hi - lo, settings.anneal, batch.progress)
+                report[n, 0], report[n, 1] = _auc(step, settings, cut, scores[lo:hi], batch.gains[lo:hi], G[:, lo:hi])

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from topnrank.kernels._jit import kernel, parallel_kernel, prange
+from topnrank.kernels.turns import new_turns, taken
 
 LARGEST = 1.0 - 2.0**-20
 """As in objectives/xclimf.py: gains above this count as this."""
@@ -102,9 +103,11 @@ def _xclimf(settings, f, a, G_user, G_item):
 @parallel_kernel
 def xclimf_lists(settings, batch, scores, G, report):
     """xCLiMF's bound for every list of the batch; G and report as in `Lists`."""
-    for n in prange(batch.users.size):
-        lo, hi = batch.first[n], batch.offsets[n + 1]
-        report[n, 0] = 0.0
-        report[n, 1] = hi - lo
-        if hi > lo:
-            report[n, 0] = _xclimf(settings, scores[lo:hi], batch.gains[lo:hi], G[0, lo:hi], G[1, lo:hi])
+    turns = new_turns(batch.workers)
+    for worker in prange(batch.workers):
+        for n in taken(turns, worker, batch.users.size):
+            lo, hi = batch.first[n], batch.offsets[n + 1]
+            report[n, 0] = 0.0
+            report[n, 1] = hi - lo
+            if hi > lo:
+                report[n, 0] = _xclimf(settings, scores[lo:hi], batch.gains[lo:hi], G[0, lo:hi], G[1, lo:hi])
