@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from topnrank._typing import Float64Array
+from topnrank._typing import Float32Array, Float64Array
 from topnrank.kernels.climf import CLiMFSettings, climf_lists, log_terms
 from topnrank.kernels.context import Batch, Lists
 from topnrank.kernels.gaussian import GaussianSettings, gaussian_lists
@@ -41,7 +41,7 @@ from topnrank.objectives import (
 )
 from topnrank.objectives.base import Occasion, evaluate_list
 
-RunLists = Callable[[Batch, Float64Array, Float64Array, Float64Array], None]
+RunLists = Callable[[Batch, Float64Array, Float32Array, Float64Array], None]
 """Fills the arrays G and report of `Lists` from a batch and its scores."""
 
 _STEPS: dict[type, int] = {ReLU: RELU, Sigmoid: SIGMOID, Laplace: LAPLACE, Ramp: RAMP}
@@ -103,7 +103,7 @@ def compiled_lists(objective: Objective) -> RunLists:
 
 
 def _reference_lists(
-    objective: Objective, batch: Batch, scores: Float64Array, G: Float64Array, report: Float64Array
+    objective: Objective, batch: Batch, scores: Float64Array, G: Float32Array, report: Float64Array
 ) -> None:
     lists = Lists(G, report)
     for n, (lo, hi) in enumerate(zip(batch.first, batch.offsets[1:], strict=True)):

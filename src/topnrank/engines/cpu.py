@@ -172,7 +172,7 @@ class CpuEngine:
         """The objective's view of the batch; `scores` are the scorer's, the neighbours' are added here."""
         if self.problem.neighbours is not None:
             scores = scores + self.state.parameters[SCALE][0] * self.links
-        lists = Lists(np.empty((2, scores.size)), np.empty((batch.users.size, 2)))
+        lists = Lists(np.empty((2, scores.size), np.float32), np.empty((batch.users.size, 2)))
         self._run_lists(batch, scores, lists.G, lists.report)
         return lists
 
@@ -184,7 +184,7 @@ class CpuEngine:
         batch_links(batch, self.problem.rows, *self.problem.neighbours, self.marks, links)
         return links
 
-    def _step_scale(self, batch: Batch, G: Float64Array) -> float:
+    def _step_scale(self, batch: Batch, G: Float32Array) -> float:
         """One step of the neighbours' scale along the batch's mean of sum_i G_i z_i."""
         if self.problem.neighbours is None:
             return 0.0

@@ -118,8 +118,9 @@ def _deal(users, indptr, deal, order):
 
 
 @kernel
-def _arrange(rows, plan, deal, users, offsets, first, own, keys):
+def _arrange(rows, plan, deal, places):
     """Deals the users, names their draws, and finds where each one's rows, list and sampled items begin."""
+    users, offsets, first, own, keys = places
     if deal.size:
         _deal(users, rows.indptr, deal, own)
     visit_keys(plan.seed, plan.iteration, plan.first_user, users, keys)
@@ -146,7 +147,7 @@ def arrange(users: Int64Array, rows: Any, plan: Plan, deal: Int64Array = NO_DEAL
     b = users.size
     users, offsets = np.array(users, np.int64), np.empty(b + 1, np.int64)
     places = Places(users, offsets, np.empty(b, np.int64), np.empty(b, np.int64), np.empty(b, np.uint64))
-    _arrange(rows, plan, deal, *places)
+    _arrange(rows, plan, deal, places)
     return places
 
 

@@ -56,7 +56,8 @@ class Touched(NamedTuple):
 class Lists(NamedTuple):
     """What an objective says about the lists of a batch."""
 
-    G: Float64Array
-    """(2, flat) G_user and G_item; 0 for rows of the history only"""
+    G: Float32Array
+    """(2, flat) G_user and G_item; 0 for rows of the history only. They are multiplied by parameters of 32 bits: 64 would
+    only take memory"""
     report: Float64Array
     """(b, 2) loss and effective N of each list"""
