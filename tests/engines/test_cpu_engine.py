@@ -167,3 +167,10 @@ def test_engines_by_name():
     assert isinstance(make_engine("reference", problem, start(problem)), ReferenceEngine)
     with pytest.raises(ParameterError, match="engine must be one of 'cpu', 'reference', 'spark', got 'gpu'"):
         make_engine("gpu", problem, start(problem))
+
+
+def test_a_batch_of_too_many_rows_is_refused_with_what_to_do(monkeypatch):
+    problem = make_problem("factors", Squared())
+    monkeypatch.setattr("topnrank.engines.cpu.MOST_ROWS", 3)
+    with pytest.raises(ParameterError, match=r"batch_size: a batch has .* rows, the most is 3; take fewer users"):
+        CpuEngine(problem, start(problem)).visit(np.arange(N_USERS))
