@@ -21,8 +21,8 @@ import numpy as np
 import topnrank as tnr
 from catalogue_data import DATA, LIKED, Split, Task, load
 from catalogue_methods import Method, Settings, methods
-from topnrank.models.search import draw_settings
-from topnrank.storage import write_atomically
+from topnrank.io.atomic import write_atomically
+from topnrank.models.search_space import draw_settings
 
 METRICS = ("ndcg@10", "ndcg@20", "recall@20", "ndcg@100")
 COVERAGE = "coverage@10"

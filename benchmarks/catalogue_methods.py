@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, Protocol
 
 import topnrank as tnr
 from catalogue_peers import LikesAndDislikes, Peer, Restricted
-from topnrank.data.feedback import Feedback
+from topnrank.data.feedback.policies import Feedback
 from topnrank.evaluation.labels import Ranker
-from topnrank.models.search import Choice, Range, Space
+from topnrank.models.search_space import Choice, Range, Space
 
 Settings = dict[str, Any]
 

@@ -17,11 +17,11 @@ from catalogue import METRICS, read_test, read_trials
 from catalogue_data import DATA, Task, load
 from catalogue_methods import Method, methods
 from common import environment
-from topnrank.comparison.result import Cell, Comparison
-from topnrank.comparison.statistics import PairedTest, bootstrap_interval, paired_tests
-from topnrank.comparison.tables import cells_of_test
-from topnrank.comparison.wording import metric_label, number, spaced, told
-from topnrank.storage import write_atomically
+from topnrank.experiments.compare.result import Cell, Comparison
+from topnrank.experiments.report.formatting import metric_label, number, spaced, told
+from topnrank.experiments.report.tables import cells_of_test
+from topnrank.experiments.statistics import PairedTest, bootstrap_interval, paired_tests
+from topnrank.io.atomic import write_atomically
 
 LIGHTFM = ("lightfm", "lightfm-next")
 """The second is a fork that builds with newer compilers."""

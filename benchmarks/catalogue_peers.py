@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import topnrank as tnr
-from topnrank.comparison.competitors import Competitor, CompetitorRanker
-from topnrank.data.feedback import Feedback
+from topnrank.data.feedback.policies import Feedback
 from topnrank.evaluation.labels import Ranker
+from topnrank.experiments.compare.competitors import Competitor, CompetitorRanker
 
 _Array = NDArray[Any]
 

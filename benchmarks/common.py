@@ -4,7 +4,7 @@ import os
 import platform
 from importlib.metadata import version
 
-from topnrank.comparison.surroundings import hardware
+from topnrank.experiments.compare.environment import hardware
 
 
 def environment() -> str:

@@ -31,8 +31,8 @@ from pyarrow import csv
 
 import topnrank as tnr
 from common import environment
-from topnrank.comparison.surroundings import hardware
-from topnrank.data.registry import DATASETS
+from topnrank.data.datasets.registry import DATASETS
+from topnrank.experiments.compare.environment import hardware
 
 OFFICIAL = DATASETS["ml-20m"]
 FILMS, LARGEST_ID = 27_278, 131_262

@@ -18,7 +18,7 @@ from typing import Any
 
 import topnrank as tnr
 from common import environment
-from topnrank.models import FactorModel
+from topnrank.models.factor.model import FactorModel
 
 SETS = {
     "ml-100k": "ml-100k.parquet",

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from common import environment
-from topnrank.models.neighbours import Liked, Ridge, fit_neighbours
+from topnrank.models.linear.neighbors import Liked, Ridge, fit_neighbours
 from topnrank.rng import stream
 
 LIKES_PER_ITEM, LIKES_PER_USER = 10, 10

@@ -21,7 +21,8 @@ import numpy as np
 from common import environment
 from topnrank.engines import Problem, State
 from topnrank.engines.cpu import CpuEngine
-from topnrank.objectives import Laplace, ReLU, Sigmoid, WeightedDCG
+from topnrank.losses.steps import Laplace, ReLU, Sigmoid
+from topnrank.losses.weighted_dcg.reference import WeightedDCG
 from topnrank.scorers import Factors, Rows, Rule
 
 LENGTHS = (10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import topnrank as tnr
-from topnrank.models.search import draw_settings
+from topnrank.models.search_space import draw_settings
 
 
 def run_trial(

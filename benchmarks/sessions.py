@@ -16,7 +16,7 @@ import topnrank as tnr
 from catalogue_data import Split, load
 from catalogue_methods import methods
 from common import environment
-from topnrank.comparison.statistics import bootstrap_interval
+from topnrank.experiments.statistics import bootstrap_interval
 
 PAGE = Path(__file__).parent.parent / "docs" / "results" / "sessions.md"
 METRIC = "ndcg@10"

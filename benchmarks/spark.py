@@ -31,7 +31,7 @@ from pyspark.sql import SparkSession
 import topnrank as tnr
 from common import environment
 from topnrank.engines import Engine, Moment, make_engine
-from topnrank.models.prepare import prepare
+from topnrank.models.factor.prepare import prepare
 
 USERS, ITEMS, RATINGS = 138_493, 27_278, 20_000_263
 FACTORS = 10

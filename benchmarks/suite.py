@@ -39,7 +39,7 @@ import suite_training
 from suite_data import Bench, LeftOut
 from suite_measure import Measure
 from suite_peers import Peers
-from topnrank.comparison.surroundings import hardware, versions
+from topnrank.experiments.compare.environment import hardware, versions
 
 Part = Callable[[Bench], Iterator[Measure]]
 PARTS: dict[str, Part] = {

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from suite_measure import Measure
-from topnrank.storage import write_atomically
+from topnrank.io.atomic import write_atomically
 
 _HOW = (
     "Ours and the peer take turns in one process, round by round, after a round that warms up and does not count. A ratio "

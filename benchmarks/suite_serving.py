@@ -13,7 +13,7 @@ import topnrank as tnr
 from suite_data import Bench, Named
 from suite_measure import Bar, Measure, in_turn, per, timed
 from suite_training import paper
-from topnrank.models.request import RecommendOptions
+from topnrank.models.serving.filters import RecommendOptions
 
 PART = "recommending"
 N, FACTORS = 20, 64

@@ -16,9 +16,10 @@ import pytest
 
 import topnrank as tnr
 from topnrank.cli import main
-from topnrank.data.readers_finding import matches
-from topnrank.places import place
-from topnrank.storage import read_file, write_atomically
+from topnrank.data.readers.files import matches
+from topnrank.io.atomic import write_atomically
+from topnrank.io.paths import place
+from topnrank.io.tensors import read_file
 
 KILLED_RUN = Path(__file__).parent / "training" / "killed_run.py"
 DATA = tnr.synthetic(40, 30, seed=3)

@@ -31,7 +31,11 @@ MAY_IMPORT["spark"] = {"spark", *MAY_IMPORT["models"]}
 MAY_IMPORT["cli"] = {"cli", "spark", *MAY_IMPORT["paper"]}
 MAY_IMPORT["testing"] = {"testing", *MAY_IMPORT["models"]}
 MAY_IMPORT["__main__"] = {"cli"}
-EXCEPTIONS = {("data/synthetic.py", "kernels"), ("data/many_rows.py", "kernels"), ("cluster/package.py", "models")}
+EXCEPTIONS = {
+    ("data/datasets/synthetic.py", "kernels"),
+    ("data/duplicates.py", "kernels"),
+    ("spark/session/shipping.py", "models"),
+}
 FOREIGN = {
     "objectives": {"numba", "pyarrow", "rich", "typer"},
     "scorers": {"numba", "pyarrow", "rich", "typer"},

@@ -8,8 +8,8 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 import topnrank as tnr
-from topnrank.places import RemotePath, local_place, place
-from topnrank.places.waiting import within
+from topnrank.io._timeout import within
+from topnrank.io.paths import RemotePath, local_place, place
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOMES = {
-    "topnrank.comparison.event_weights": ("learn_event_weights",),
-    "topnrank.comparison.tuning": ("tune",),
-    "topnrank.comparison": ("Comparison", "Competitor", "ImplicitModel", "LightFMModel", "compare"),
+    "topnrank.experiments.tuning.event_weights": ("learn_event_weights",),
+    "topnrank.experiments.tuning.tune": ("tune",),
+    "topnrank.experiments.compare": ("Comparison", "Competitor", "ImplicitModel", "LightFMModel", "compare"),
     "topnrank.data": (
         "Centered",
         "ConversionRate",
@@ -73,7 +73,7 @@ _HOMES = {
         "XCLiMF",
         "load",
     ),
-    "topnrank.objectives": ("Laplace", "Ramp", "ReLU", "Sigmoid"),
+    "topnrank.losses": ("Laplace", "Ramp", "ReLU", "Sigmoid"),
     "topnrank.training": ("SGD", "AdaGrad", "AdaptiveDescent"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
@@ -148,9 +148,6 @@ __all__ = [  # spelt out, because type checkers do not read a computed one
 ]
 
 if TYPE_CHECKING:
-    from topnrank.comparison import Comparison, Competitor, ImplicitModel, LightFMModel, compare
-    from topnrank.comparison.event_weights import learn_event_weights
-    from topnrank.comparison.tuning import tune
     from topnrank.data import (
         Centered,
         ConversionRate,
@@ -183,28 +180,21 @@ if TYPE_CHECKING:
         UnknownIdError,
     )
     from topnrank.evaluation import Evaluation, evaluate, split_last, split_per_user, split_time
-    from topnrank.models import (
-        BPR,
-        EASE,
-        MFADG,
-        MODELS,
-        TFMAP,
-        WARP,
-        BiasedMF,
-        CLiMF,
-        GaussianRank,
-        ItemMean,
-        ListPMF,
-        ListRank,
-        Model,
-        NeighbourRidge,
-        Popularity,
-        Random,
-        TopNRank,
-        XCLiMF,
-        load,
-    )
-    from topnrank.objectives import Laplace, Ramp, ReLU, Sigmoid
+    from topnrank.experiments.compare.competitors import Competitor, ImplicitModel, LightFMModel
+    from topnrank.experiments.compare.result import Comparison
+    from topnrank.experiments.compare.run import compare
+    from topnrank.experiments.tuning.event_weights import learn_event_weights
+    from topnrank.experiments.tuning.tune import tune
+    from topnrank.losses.steps import Laplace, Ramp, ReLU, Sigmoid
+    from topnrank.models.base import Model
+    from topnrank.models.controls import BiasedMF, ItemMean, Popularity, Random
+    from topnrank.models.linear.ease import EASE
+    from topnrank.models.linear.neighbor_ridge import NeighbourRidge
+    from topnrank.models.listwise import MFADG, TFMAP, CLiMF, GaussianRank, ListPMF, ListRank, XCLiMF
+    from topnrank.models.pairwise import BPR, WARP
+    from topnrank.models.persistence import load
+    from topnrank.models.registry import MODELS
+    from topnrank.models.topnrank.model import TopNRank
     from topnrank.training import SGD, AdaGrad, AdaptiveDescent
 
 

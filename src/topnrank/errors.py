@@ -54,14 +54,3 @@ class NotFittedError(TopNRankError):
 
 class DivergenceError(TopNRankError):
     """Training produced numbers that are not finite."""
-
-
-def one_of(name: str, value: object, options: tuple[str, ...]) -> str:
-    """`value` if it is one of `options`; else a ParameterError that lists them and guesses what was meant."""
-    from difflib import get_close_matches
-
-    if isinstance(value, str) and value in options:
-        return value
-    near = get_close_matches(str(value), options, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise ParameterError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}{hint}")

@@ -10,8 +10,10 @@ import pytest
 from cli_runner import Run
 
 import topnrank as tnr
-from topnrank.comparison import Comparison, bootstrap_interval, compare, paired_tests
-from topnrank.models.parameter_files import write_params
+from topnrank.experiments.compare.result import Comparison
+from topnrank.experiments.compare.run import compare
+from topnrank.experiments.statistics import bootstrap_interval, paired_tests
+from topnrank.models.persistence import write_params
 
 FEW = ("--repeats", "2", "--metric", "ndcg@3,mrr", "--relevant", "3.5")
 SMALL = ("--set", "biased-mf.factors=4", "--set", "biased-mf.epochs=2")
@@ -68,7 +70,7 @@ def test_tables_for_people(ratings: Path, run: Run, monkeypatch: pytest.MonkeyPa
 
 
 def test_stars_follow_the_corrected_p() -> None:
-    from topnrank.cli.compare_tables import stars
+    from topnrank.experiments.report.terminal import stars
 
     assert [stars(p) for p in (0.0005, 0.001, 0.009, 0.02, 0.05, float("nan"))] == ["***", "**", "**", "*", "", ""]
 
@@ -218,7 +220,7 @@ def test_without_scipy_there_is_a_note(ratings: Path, run: Run, monkeypatch: pyt
 
 @pytest.mark.parametrize("kind", ["markdown", "csv", "latex"])
 def test_tables_in_files(kind: str, ratings: Path, tmp_path: Path, run: Run) -> None:
-    tables = pytest.importorskip("topnrank.comparison.tables")
+    tables = pytest.importorskip("topnrank.experiments.report.tables")
     told = run(
         "compare",
         ratings,
@@ -237,7 +239,7 @@ def test_tables_in_files(kind: str, ratings: Path, tmp_path: Path, run: Run) -> 
 
 
 def test_a_report_in_a_file(ratings: Path, tmp_path: Path, run: Run) -> None:
-    pytest.importorskip("topnrank.comparison.page")
+    pytest.importorskip("topnrank.experiments.report.html")
     pytest.importorskip("matplotlib")
     shown = run("compare", ratings, "--models", "random", *FEW, "--report", tmp_path / "page.html")
     assert shown.code == 0

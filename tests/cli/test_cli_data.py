@@ -13,7 +13,7 @@ from cli_runner import Run
 import topnrank as tnr
 from file_server import FileServer, serving
 from official_files import official
-from topnrank.data.registry import DATASETS
+from topnrank.data.datasets.registry import DATASETS
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,8 @@ from cli_runner import Run
 import topnrank as tnr
 from official_files import lines, pack
 from topnrank.cli.files import write_table
-from topnrank.paper import reproduce
-from topnrank.paper.published import TABLE2
+from topnrank.experiments.paper.published import TABLE2
+from topnrank.experiments.paper.reproduce import reproduce
 
 pytest.importorskip("scipy")
 

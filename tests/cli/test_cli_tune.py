@@ -7,7 +7,7 @@ import pytest
 from cli_runner import Run
 
 import topnrank as tnr
-from topnrank.comparison.tuning import tune
+from topnrank.experiments.tuning.tune import tune
 
 pytest.importorskip("optuna")
 QUICK = ("--set", "factors=4", "--set", "users=history", "--set", "epochs=2", "--threads", "1")

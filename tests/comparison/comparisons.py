@@ -8,9 +8,9 @@ import numpy as np
 
 import topnrank as tnr
 from topnrank._typing import Float64Array
-from topnrank.comparison.result import Cell, Comparison
-from topnrank.comparison.summary import Summary
-from topnrank.testing import small_data
+from topnrank.experiments.compare.result import Cell, Comparison
+from topnrank.experiments.report.summary import Summary
+from topnrank.testing.base import small_data
 
 METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "ndcg@20")
 PROTOCOLS = ("rated", "catalogue")

@@ -11,7 +11,8 @@ from unittest.mock import patch
 from rivals import Counted
 
 from topnrank import BiasedMF, TopNRank, synthetic
-from topnrank.comparison import Comparison, compare
+from topnrank.experiments.compare.result import Comparison
+from topnrank.experiments.compare.run import compare
 
 REPEATS = 3
 

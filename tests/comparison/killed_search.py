@@ -7,9 +7,9 @@ from typing import Any
 from unittest.mock import patch
 
 from topnrank import TopNRank, synthetic
-from topnrank.comparison.tuning import Tuned, tune
 from topnrank.engines.cpu import CpuEngine
-from topnrank.models.search import Choice, Range
+from topnrank.experiments.tuning.tune import Tuned, tune
+from topnrank.models.search_space import Choice, Range
 
 SPACE = {
     "factors": Choice((2, 4)),

@@ -24,8 +24,9 @@ from topnrank import (
     split_time,
     synthetic,
 )
-from topnrank.comparison import Comparison, compare
-from topnrank.comparison.summary import Summary
+from topnrank.experiments.compare.result import Comparison
+from topnrank.experiments.compare.run import compare
+from topnrank.experiments.report.summary import Summary
 
 DATA = synthetic(50, 40, 1200, seed=2)
 UNTIMED = Interactions.from_frame(DATA.to_arrow().drop_columns("timestamp"))
@@ -260,10 +261,10 @@ def test_compare_is_a_public_name():
 
 
 def test_progress_tells_the_time_left_by_model(capsys):
-    from topnrank.comparison.cells import Task
-    from topnrank.comparison.progress import Bar
-    from topnrank.comparison.result import Cell
-    from topnrank.comparison.rows import Row
+    from topnrank.experiments.compare.cells import Task
+    from topnrank.experiments.compare.progress import Bar
+    from topnrank.experiments.compare.result import Cell
+    from topnrank.experiments.compare.rows import Row
 
     def row(name):
         return Row(name, small(), {})

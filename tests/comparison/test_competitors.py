@@ -7,9 +7,9 @@ import pytest
 from rivals import ItemMeans, Scores
 
 from topnrank import DataError, Interactions, ItemMean, ParameterError, Threshold, evaluate, split_per_user, synthetic
-from topnrank.comparison import Competitor, ImplicitModel, LightFMModel, compare
-from topnrank.comparison.competitors import LOWEST, CompetitorRanker
-from topnrank.comparison.parameters import describe, parameters_of
+from topnrank.experiments.compare.competitors import LOWEST, Competitor, CompetitorRanker, ImplicitModel, LightFMModel
+from topnrank.experiments.compare.rows import describe, parameters_of
+from topnrank.experiments.compare.run import compare
 
 pytestmark = pytest.mark.filterwarnings("ignore:OpenBLAS is configured:RuntimeWarning")  # implicit's advice on speed
 DATA = synthetic(60, 40, 1500, seed=1)
@@ -28,7 +28,7 @@ def test_a_competitor_is_measured_as_our_own_model(protocol):
 
 
 def test_blocks_are_scored_in_parts(monkeypatch):
-    import topnrank.comparison.competitors as module
+    import topnrank.experiments.compare.competitors as module
 
     ranker = CompetitorRanker.fit(ItemMeans(), TRAIN)
     whole = ranker.score_block(np.arange(7))

@@ -18,7 +18,7 @@ from topnrank import (
     evaluate,
     learn_event_weights,
 )
-from topnrank.comparison import event_weights
+from topnrank.experiments.tuning import event_weights
 
 
 def shop(seed=0, *, timed=True, users=120, items=40):

@@ -15,7 +15,8 @@ from rivals import Counted, Dies, Fails, ItemMeans
 from test_compare import DATA, same_values, small
 
 from topnrank import ModelFileError, OutputError, ParameterError, Random, read, synthetic
-from topnrank.comparison import Comparison, compare
+from topnrank.experiments.compare.result import Comparison
+from topnrank.experiments.compare.run import compare
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL does not exist on Windows")
 CELLS = 6 * REPEATS

@@ -11,11 +11,11 @@ import html5lib
 import pytest
 from comparisons import HOSTILE, METRICS, PROTOCOLS, REPEATS, small_comparison, small_summary
 
-from topnrank.comparison.drawing import CONTROL, SERIES, VARIABLES, looks
-from topnrank.comparison.figures import pictures
-from topnrank.comparison.page import page, write_report
-from topnrank.comparison.wording import metric_label
 from topnrank.errors import OutputError, ParameterError
+from topnrank.experiments.report.formatting import metric_label
+from topnrank.experiments.report.html import page, write_report
+from topnrank.experiments.report.plot_style import CONTROL, SERIES, VARIABLES, looks
+from topnrank.experiments.report.plots import pictures
 
 VOID = {"meta", "br", "link", "img", "input", "hr"}
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from topnrank import ParameterError
-from topnrank.comparison import Cell, Comparison, bootstrap_interval, holm, paired_tests, per_user
+from topnrank.experiments.compare.result import Cell, Comparison
+from topnrank.experiments.statistics import bootstrap_interval, holm, paired_tests, per_user
 from topnrank.rng import stream
 
 METRICS = ("ndcg@1", "ndcg@10")
@@ -80,7 +81,7 @@ def test_bootstrap_is_repeatable_and_leaves_nan_out():
 
 def test_bootstrap_in_blocks_uses_every_draw(monkeypatch):
     """A block of one draw at a time gives an interval of the same quality."""
-    import topnrank.comparison.resampling as module
+    import topnrank.experiments.statistics as module
 
     users = draws("blocks", 60)
     whole = bootstrap_interval(users, draws=4000)

@@ -11,12 +11,9 @@ import numpy as np
 import pytest
 from comparisons import HOSTILE, METRICS, PROTOCOLS, REPEATS, cell, small_comparison, small_summary
 
-from topnrank.comparison.resampling import bootstrap_intervals
-from topnrank.comparison.result import Cell, Comparison
-from topnrank.comparison.statistics import bootstrap_interval, paired_tests, per_user
-from topnrank.comparison.summary import Summary
-from topnrank.comparison.tables import to_csv, to_json, to_latex, to_markdown
-from topnrank.comparison.wording import (
+from topnrank.errors import ParameterError
+from topnrank.experiments.compare.result import Cell, Comparison
+from topnrank.experiments.report.formatting import (
     duration,
     metric_label,
     probability,
@@ -26,7 +23,9 @@ from topnrank.comparison.wording import (
     stars,
     told,
 )
-from topnrank.errors import ParameterError
+from topnrank.experiments.report.summary import Summary
+from topnrank.experiments.report.tables import to_csv, to_json, to_latex, to_markdown
+from topnrank.experiments.statistics import bootstrap_interval, bootstrap_intervals, paired_tests, per_user
 
 
 def markdown_tables(text: str) -> list[list[list[str]]]:

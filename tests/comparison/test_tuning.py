@@ -13,11 +13,11 @@ import pytest
 from killed_search import SPACE, TRIALS, outcome, search
 
 import topnrank as tnr
-from topnrank.comparison import study as study_module
-from topnrank.comparison.study import STARTUP, WARM_UP
-from topnrank.comparison.tuning import tune
-from topnrank.models.parameter_files import read_params
-from topnrank.models.search import Choice, Range
+from topnrank.experiments.tuning import study as study_module
+from topnrank.experiments.tuning.study import STARTUP, WARM_UP
+from topnrank.experiments.tuning.tune import tune
+from topnrank.models.persistence import read_params
+from topnrank.models.search_space import Choice, Range
 
 pytest.importorskip("optuna")
 QUICK: dict[str, Any] = {"num_threads": 1, "batch_size": 30}

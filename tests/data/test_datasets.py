@@ -13,8 +13,8 @@ import pytest
 import topnrank as tnr
 from file_server import FileServer, serving
 from official_files import EVENTS, RATED, TITLES, official, pack
-from topnrank.data.datasets import Source, data_folder, fetch_dataset, find_dataset
-from topnrank.data.registry import DATASETS
+from topnrank.data.datasets.fetch import Source, data_folder, fetch_dataset, find_dataset
+from topnrank.data.datasets.registry import DATASETS
 from topnrank.errors import DataError, OutputError, ParameterError
 
 MOVIELENS = [name for name in DATASETS if name.startswith("ml-")]

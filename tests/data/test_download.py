@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from file_server import FileServer, serving
-from topnrank.data.download import download, published_md5
+from topnrank.data.datasets.download import download, published_md5
 from topnrank.errors import DataError, OutputError
 
 CONTENT = bytes(range(256)) * 4000
@@ -200,7 +200,7 @@ def test_published_checksums(text: str, found: str | None, server: FileServer) -
 def test_the_bar_is_drawn_in_a_terminal_on_standard_error_only(server: FileServer, tmp_path: Path) -> None:
     pty = pytest.importorskip("pty")
     code = (
-        "import sys; from pathlib import Path; from topnrank.data.download import download;"
+        "import sys; from pathlib import Path; from topnrank.data.datasets.download import download;"
         "download(sys.argv[1], Path(sys.argv[2]), progress=True)"
     )
     reader, terminal = pty.openpty()

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topnrank.data.feedback import (
+from topnrank.data.feedback.by_name import feedback_from, feedback_from_dict
+from topnrank.data.feedback.policies import (
     Centered,
     ConversionRate,
     EventWeights,
@@ -17,7 +18,6 @@ from topnrank.data.feedback import (
     WeightColumn,
 )
 from topnrank.data.interactions import Interactions
-from topnrank.data.policies import feedback_from, feedback_from_dict
 from topnrank.errors import DataError, ParameterError
 
 RATED = Interactions.from_arrays([1, 1, 1, 2], [1, 2, 3, 1], ratings=[5, 4, 3, 2])

@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from topnrank.data import Grades, Relevance
+from topnrank.data.feedback.by_name import feedback_from, feedback_from_dict
 from topnrank.data.interactions import Interactions
-from topnrank.data.policies import feedback_from, feedback_from_dict
 from topnrank.errors import DataError, ParameterError
 
 RATED = Interactions.from_arrays([1, 1, 1, 2], [1, 2, 3, 1], ratings=[5, 4.5, 0.5, 2])

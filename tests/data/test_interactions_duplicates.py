@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topnrank.data.groups import sort_stably
+from topnrank.data.duplicates import sort_stably
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError, ParameterError
 

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from topnrank.data.interactions import Interactions
-from topnrank.data.readers import read
-from topnrank.data.readers_text import _Replacing
+from topnrank.data.readers.read import read
+from topnrank.data.readers.text import _Replacing
 
 ROWS = [(1, 10, 5.0, 978300760), (1, 20, 3.5, 978300761), (2, 10, 1.0, 978300762), (12, 30, 4.0, 978300763)]
 HEADER = ("userId", "movieId", "rating", "timestamp")

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from safetensors.numpy import save_file
 
-from topnrank.data.readers import read
+from topnrank.data.readers.read import read
 from topnrank.errors import DataError, InputError, ParameterError
 
 GOOD = "user,item,rating\n" + "".join(f"{user},{item},3\n" for user in range(40) for item in range(50))

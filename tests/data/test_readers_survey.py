@@ -7,7 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from topnrank import DataError, read
-from topnrank.data import readers_survey, readers_text
+from topnrank.data.readers.read import text as readers_survey
+from topnrank.data.readers.read import text as readers_text
 
 PLAIN = ["1,10,0.5,1000000000", "20,11,3,1000000001", "0,12,0,1000000002", "7,0,5,1000000003"]
 ODD = [
@@ -55,8 +56,8 @@ def test_plain_files_are_read_as_integers_at_once(tmp_path, monkeypatch):
 def _source(folder):
     import pyarrow as pa
 
-    from topnrank.data.readers_files import find_files
-    from topnrank.data.readers_request import Request
+    from topnrank.data.readers.files import find_files
+    from topnrank.data.readers.request import Request
 
     source = readers_text.open_text(find_files(folder / "r.csv", None, ExitStack())[0], Request({}))
     return source, {"user": "user", "item": "item"}, {"user": pa.int64(), "item": pa.int64()}

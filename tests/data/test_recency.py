@@ -18,9 +18,9 @@ from topnrank import (
     Threshold,
     Unary,
 )
-from topnrank.data.feedback import Feedback
-from topnrank.data.policies import feedback_from, feedback_from_dict, fitted_feedback, remembered
-from topnrank.data.recency import timeless
+from topnrank.data.feedback.by_name import feedback_from, feedback_from_dict, fitted_feedback, remembered
+from topnrank.data.feedback.policies import Feedback
+from topnrank.data.feedback.recency import timeless
 
 DAY = 86_400
 EVENTS = Interactions.from_arrays(

@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from topnrank.data.demo import demo_data, demo_titles
-from topnrank.data.synthetic import Planted, Recipe, plant, synthetic
+from topnrank.data.datasets.demo import demo_data, demo_titles
+from topnrank.data.datasets.fetch import _synthetic_kernel as kernels
+from topnrank.data.datasets.synthetic import Planted, Recipe, plant, synthetic
 from topnrank.errors import ParameterError
-from topnrank.kernels import synthetic as kernels
 from topnrank.rng import stream
 
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 
 from topnrank.engines import Moment, Problem, State
-from topnrank.objectives import WeightedDCG
+from topnrank.losses.weighted_dcg.reference import WeightedDCG
 from topnrank.rng import stream
 from topnrank.scorers import Factors, History, Neighbours, Rows, Rule
-from topnrank.scorers.neighbours import SCALE
+from topnrank.scorers.neighbors import SCALE
 
 N_USERS, N_ITEMS = 12, 15
 SCORERS = {"factors": Factors(4, 0.3), "history": History(4, 0.3), "types": History(4, 0.3, channels=3)}

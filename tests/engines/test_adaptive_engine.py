@@ -10,8 +10,9 @@ from problems import N_ITEMS, N_USERS, SCORERS, make_problem, start
 from topnrank.engines import Moment, make_engine
 from topnrank.engines.adaptive import STEP, AdaptiveEngine
 from topnrank.engines.reference import ReferenceEngine, visited
-from topnrank.objectives import Laplace, WeightedDCG
-from topnrank.testing.gradients import central_differences
+from topnrank.losses.steps import Laplace
+from topnrank.losses.weighted_dcg.reference import WeightedDCG
+from topnrank.testing.losses import central_differences
 
 EVERYBODY = np.arange(N_USERS)
 every_scorer = pytest.mark.parametrize("scorer", SCORERS)

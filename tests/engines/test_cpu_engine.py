@@ -7,13 +7,15 @@ import pytest
 from numpy.testing import assert_allclose
 from problems import LISTS, N_USERS, SCORERS, make_problem, start, visit_all
 
-from topnrank import objectives
+from topnrank import losses as objectives
 from topnrank.engines import Moment, make_engine
-from topnrank.engines.compiled import compiled_lists
 from topnrank.engines.cpu import CpuEngine
 from topnrank.engines.reference import ReferenceEngine
 from topnrank.errors import ParameterError
-from topnrank.objectives import Laplace, Ramp, ReLU, Sigmoid, Squared, WeightedDCG
+from topnrank.losses.shaping import Squared
+from topnrank.losses.steps import Laplace, Ramp, ReLU, Sigmoid
+from topnrank.losses.table import compiled_lists
+from topnrank.losses.weighted_dcg.reference import WeightedDCG
 
 STEPS = [ReLU(), Sigmoid(), Laplace(), Ramp()]
 VARIANTS = {

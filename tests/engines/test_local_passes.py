@@ -7,13 +7,13 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import topnrank as tnr
-from topnrank.engines import spark_tasks
 from topnrank.engines.base import Moment, State
 from topnrank.engines.cpu import CpuEngine
-from topnrank.engines.item_side import merge
-from topnrank.engines.local_passes import ACCUMULATED, copies, expected_rows, moments, move_items
-from topnrank.engines.spark_tasks import Step, TrainingBlock, UserVectors, apply, cut, visit_block
-from topnrank.models.prepare import prepare
+from topnrank.models.factor.prepare import prepare
+from topnrank.spark.engine import tasks as spark_tasks
+from topnrank.spark.engine.item_store import merge
+from topnrank.spark.engine.local_passes import ACCUMULATED, copies, expected_rows, moments, move_items
+from topnrank.spark.engine.tasks import Step, TrainingBlock, UserVectors, apply, cut, visit_block
 
 DATA = tnr.synthetic(40, 15, seed=3)
 MODELS = {

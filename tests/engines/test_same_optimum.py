@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from problems import N_ITEMS, N_USERS, make_problem, start
 
-from topnrank import objectives
+from topnrank import losses as objectives
 from topnrank.engines.reference import ReferenceEngine
 from topnrank.rng import stream
-from topnrank.testing import central_differences
+from topnrank.testing.losses import central_differences
 
 autograd = pytest.importorskip("autograd")
 anp = pytest.importorskip("autograd.numpy")

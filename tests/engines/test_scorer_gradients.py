@@ -6,10 +6,11 @@ from numpy.testing import assert_allclose
 from problems import N_ITEMS, N_USERS, make_problem, start
 
 from topnrank.engines.reference import ReferenceEngine, visited
-from topnrank.objectives import Laplace, Ramp, ReLU, Sigmoid, WeightedDCG
-from topnrank.objectives.base import PLAIN, evaluate_list
+from topnrank.losses.base import PLAIN, evaluate_list
+from topnrank.losses.steps import Laplace, Ramp, ReLU, Sigmoid
+from topnrank.losses.weighted_dcg.reference import WeightedDCG
 from topnrank.scorers import Factors, RatingResiduals
-from topnrank.testing.gradients import central_differences
+from topnrank.testing.losses import central_differences
 
 STEPS = [ReLU(), Sigmoid(), Laplace(), Ramp()]
 BLOCKS = {

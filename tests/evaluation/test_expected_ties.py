@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from topnrank.data.interactions import Interactions
 from topnrank.evaluation import evaluate
-from topnrank.kernels.metrics import stop_chances
+from topnrank.evaluation._metrics_kernel import stop_chances
 
 KINDS = ("ndcg", "ndcg_graded", "map", "mrr", "err", "precision", "recall", "hit")
 NAMES = [f"{kind}{cut}" for kind in KINDS for cut in ("@1", "@2", "@4", "")]

@@ -16,7 +16,7 @@ from topnrank.data.interactions import Interactions
 from topnrank.errors import ParameterError
 from topnrank.evaluation import evaluate, protocols
 from topnrank.evaluation.metrics import ACCURACY, parse_metrics
-from topnrank.kernels.serving import top_items
+from topnrank.kernels.top_items import top_items
 
 CUT_KINDS = [kind for kind in ACCURACY if kind != "auc"]
 

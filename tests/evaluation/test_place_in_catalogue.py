@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.testing import assert_array_equal
 
-from topnrank.kernels.metrics import WHOLE, order_lists, place_in_catalogue
+from topnrank.evaluation._metrics_kernel import WHOLE, order_lists, place_in_catalogue
 from topnrank.rng import stream
 
 scores = st.sampled_from([np.nan, -np.inf, -1.0, -0.0, 0.0, 0.5, 2.0, np.inf]).map(np.float32)

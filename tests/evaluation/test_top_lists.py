@@ -12,7 +12,7 @@ from topnrank import Interactions, Popularity, Random, evaluate, split_per_user
 from topnrank.errors import ParameterError
 from topnrank.evaluation import protocols
 from topnrank.evaluation.metrics import parse_metrics
-from topnrank.testing import small_data
+from topnrank.testing.base import small_data
 
 METRICS = ["novelty@2", "popularity@2", "novelty@5", "popularity@5", "coverage@2"]
 

@@ -5,12 +5,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
 
-from topnrank.engines.compiled import compiled_lists
-from topnrank.kernels.context import Batch
-from topnrank.objectives import Ramp, ReLU, TruncatedMRR
-from topnrank.objectives.base import Occasion, evaluate_list
-from topnrank.objectives.ranks import smooth_ranks
-from topnrank.objectives.shaping import annealed
+from topnrank.kernels.batch import Batch
+from topnrank.losses.base import Occasion, evaluate_list
+from topnrank.losses.ranks import smooth_ranks
+from topnrank.losses.shaping import annealed
+from topnrank.losses.steps import Ramp, ReLU
+from topnrank.losses.table import compiled_lists
+from topnrank.losses.truncated.reference import TruncatedMRR
 from topnrank.rng import visit_keys
 
 

@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from topnrank.engines.cpu import dealt
-from topnrank.kernels.batches import Plan, _missing_item, arrange, sample_items
-from topnrank.kernels.batches import lay_out as lay_out_with
-from topnrank.kernels.inversion import invert, invert_in_parts
+from topnrank.kernels.batch import Plan, _missing_item, arrange, sample_items
+from topnrank.kernels.batch import lay_out as lay_out_with
+from topnrank.kernels.item_index import invert, invert_in_parts
 from topnrank.rng import visit_keys
 from topnrank.scorers import Rows
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from topnrank.kernels.serving import block_scores, forget, scores_of, top_items
+from topnrank.kernels.top_items import block_scores, forget, scores_of, top_items
 from topnrank.rng import stream
 
 

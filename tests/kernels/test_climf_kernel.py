@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from lists import batch_of, run_kernel
 
-from topnrank.kernels.climf import log_terms
-from topnrank.objectives.climf import CLiMFBound
+from topnrank.losses.climf.kernel import log_terms
+from topnrank.losses.climf.reference import CLiMFBound
 from topnrank.rng import stream
 
 

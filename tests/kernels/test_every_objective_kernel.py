@@ -11,30 +11,21 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from lists import assert_lists_equal, near_a_cut
 
-from topnrank import objectives
-from topnrank.engines.compiled import compiled_lists
-from topnrank.objectives import (
-    AveragedDiscountedGain,
-    CLiMFBound,
-    GaussianDCG,
-    Laplace,
-    PairwiseLogistic,
-    PlackettLuce,
-    Ramp,
-    ReLU,
-    Sigmoid,
-    SmoothAP,
-    Squared,
-    TopOneCrossEntropy,
-    TruncatedAUC,
-    TruncatedMAP,
-    TruncatedMRR,
-    WarpHinge,
-    WeightedDCG,
-    XCLiMFBound,
-)
-from topnrank.objectives.links import LINKS
-from topnrank.objectives.listpmf import TIES
+from topnrank import losses as objectives
+from topnrank.losses.climf.reference import CLiMFBound
+from topnrank.losses.gaussian.reference import GaussianDCG
+from topnrank.losses.links import LINKS
+from topnrank.losses.listpmf.reference import TIES, PlackettLuce
+from topnrank.losses.listrank.reference import TopOneCrossEntropy
+from topnrank.losses.mfadg.reference import AveragedDiscountedGain
+from topnrank.losses.pairwise.reference import PairwiseLogistic, WarpHinge
+from topnrank.losses.shaping import Squared
+from topnrank.losses.steps import Laplace, Ramp, ReLU, Sigmoid
+from topnrank.losses.table import compiled_lists
+from topnrank.losses.tfmap.reference import SmoothAP
+from topnrank.losses.truncated.reference import TruncatedAUC, TruncatedMAP, TruncatedMRR
+from topnrank.losses.weighted_dcg.reference import WeightedDCG
+from topnrank.losses.xclimf.reference import XCLiMFBound
 from topnrank.rng import stream
 
 STEPS = {"relu": ReLU(), "laplace": Laplace(), "ramp": Ramp(), "sigmoid": Sigmoid()}
@@ -201,6 +192,6 @@ class OwnStep:
 
 def test_an_objective_without_kernel_is_run_by_its_reference():
     objective = WeightedDCG(OwnStep(), n=4)
-    assert compiled_lists(objective).func.__module__ == "topnrank.engines.compiled"
+    assert compiled_lists(objective).func.__module__ == "topnrank.losses.table"
     assert_lists_equal(objective, RANDOM[:30], 1e-12)
     test_empty_lists_and_rows_of_the_history(objective, 1e-12)

@@ -5,7 +5,7 @@ import pytest
 from lists import batch_of, run_kernel
 from numpy.testing import assert_allclose
 
-from topnrank.objectives.gaussian import GaussianDCG
+from topnrank.losses.gaussian.reference import GaussianDCG
 from topnrank.rng import stream
 
 VARIANTS = [GaussianDCG(), GaussianDCG(0.05), GaussianDCG(2.0, normalize=True)]

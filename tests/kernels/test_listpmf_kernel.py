@@ -5,8 +5,8 @@ import pytest
 from lists import batch_of, occasion_of, run_kernel
 from numpy.testing import assert_allclose
 
-from topnrank.objectives.links import LINKS
-from topnrank.objectives.listpmf import TIES, PlackettLuce
+from topnrank.losses.links import LINKS
+from topnrank.losses.listpmf.reference import TIES, PlackettLuce
 from topnrank.rng import stream
 
 

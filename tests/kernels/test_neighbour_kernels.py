@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from topnrank.kernels._jit import threads
-from topnrank.kernels.neighbours import pair_links
-from topnrank.models.neighbours import Liked, Ridge, fit_neighbours, seen_from_sources
+from topnrank.kernels.jit import threads
+from topnrank.models.linear._neighbors_kernel import pair_links
+from topnrank.models.linear.neighbors import Liked, Ridge, fit_neighbours, seen_from_sources
 
 RIDGE = Ridge(neighbours=4, penalty=3.0, shrink=2.0)
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from topnrank.kernels.ranks import (
+from topnrank.losses._ranks_kernel import (
     LAPLACE,
     RAMP,
     RELU,
@@ -18,8 +18,8 @@ from topnrank.kernels.ranks import (
     step_slope,
     step_value,
 )
-from topnrank.objectives import Laplace, Ramp, ReLU, Sigmoid
-from topnrank.objectives.ranks import rank_pull, smooth_ranks
+from topnrank.losses.ranks import rank_pull, smooth_ranks
+from topnrank.losses.steps import Laplace, Ramp, ReLU, Sigmoid
 from topnrank.rng import stream
 
 TWINS = {

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.testing import assert_allclose, assert_array_equal
 
-from topnrank.kernels.serving import pair_scores, top_items
+from topnrank.kernels.top_items import pair_scores, top_items
 from topnrank.rng import stream
 
 levels = st.sampled_from([np.nan, -np.inf, -1.0, 0.0, 0.5, 0.5, 2.0])

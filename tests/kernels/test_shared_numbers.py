@@ -3,10 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topnrank.kernels import pairs, shaping, xclimf
-from topnrank.objectives import draws
-from topnrank.objectives import shaping as reference_shaping
-from topnrank.objectives import xclimf as reference_xclimf
+from topnrank.losses import _shaping_kernel as shaping
+from topnrank.losses import draws
+from topnrank.losses import shaping as reference_shaping
+from topnrank.losses.pairwise import kernel as pairs
+from topnrank.losses.xclimf import kernel as xclimf
+from topnrank.losses.xclimf import reference as reference_xclimf
 
 
 def test_kernels_and_references_call_the_same_gradient_faint():

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topnrank.kernels._jit import parallel_kernel, prange
-from topnrank.kernels.turns import new_turns, taken
+from topnrank.kernels.jit import parallel_kernel, prange
+from topnrank.kernels.work_stealing import new_turns, taken
 
 
 @given(workers=st.integers(1, 9), size=st.integers(0, 40), data=st.data())

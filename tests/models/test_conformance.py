@@ -19,7 +19,7 @@ from topnrank import (
     TopNRank,
     XCLiMF,
 )
-from topnrank.testing import ModelTests
+from topnrank.testing.models import ModelTests
 
 
 class TestTopNRank(ModelTests):

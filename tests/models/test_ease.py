@@ -23,10 +23,11 @@ from topnrank import (
     split_per_user,
     synthetic,
 )
-from topnrank.models import inverse
-from topnrank.models.ease_forms import ByItems, ByUsers, Penalties, Signed
-from topnrank.storage import read_file, write_file
-from topnrank.testing import ModelTests, small_data
+from topnrank.io.tensors import read_file, write_file
+from topnrank.models.linear import ease as inverse
+from topnrank.models.linear.ease import ByItems, ByUsers, Penalties, Signed
+from topnrank.testing.base import small_data
+from topnrank.testing.models import ModelTests
 
 FEW_ITEMS = synthetic(60, 25, 700, seed=3)
 FEW_USERS = synthetic(20, 50, 450, seed=4)

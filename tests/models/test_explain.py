@@ -1,4 +1,4 @@
-"""Reasons beyond what every model must pass (`topnrank.testing.insight`): known users, files, all kinds of data."""
+"""Reasons beyond what every model must pass (`topnrank.testing.models.insight`): known users, files, all kinds of data."""
 
 import numpy as np
 import pytest
@@ -6,10 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topnrank import BPR, EventWeights, Interactions, ModelFileError, ParameterError, TopNRank, load
-from topnrank.models.explain import OneHistory
-from topnrank.storage import read_file, write_file
-from topnrank.testing import small_data, small_split
-from topnrank.testing.base import ratings_of, seen_items, with_text_ids
+from topnrank.io.tensors import read_file, write_file
+from topnrank.models.serving.explain import OneHistory
+from topnrank.testing.base import ratings_of, seen_items, small_data, small_split, with_text_ids
 
 TRAIN, TEST = small_split()
 MODEL = TopNRank(factors=6, epochs=8).fit(TRAIN)

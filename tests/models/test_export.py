@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from topnrank import OutputError, TopNRank
-from topnrank.testing import small_split
-from topnrank.testing.base import with_text_ids
+from topnrank.testing.base import small_split, with_text_ids
 
 MODEL = TopNRank(factors=6, epochs=5).fit(with_text_ids(small_split()[0]))
 

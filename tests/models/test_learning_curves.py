@@ -7,7 +7,7 @@ import pytest
 
 from topnrank import MODELS, EventWeights, TopNRank, read
 from topnrank.errors import DataError
-from topnrank.models import FactorModel
+from topnrank.models.factor.model import FactorModel
 
 pytestmark = pytest.mark.realdata
 

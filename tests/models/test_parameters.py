@@ -3,8 +3,10 @@
 import pytest
 
 from topnrank import BiasedMF, ItemMean, ParameterError, Random, Threshold, TopNRank
-from topnrank.objectives import Ramp, ReLU, Sigmoid, TruncatedAUC, TruncatedMAP, TruncatedMRR, WeightedDCG
-from topnrank.testing import small_split
+from topnrank.losses.steps import Ramp, ReLU, Sigmoid
+from topnrank.losses.truncated.reference import TruncatedAUC, TruncatedMAP, TruncatedMRR
+from topnrank.losses.weighted_dcg.reference import WeightedDCG
+from topnrank.testing.base import small_split
 from topnrank.training import AdaGrad
 
 BAD = [
@@ -154,7 +156,7 @@ def test_dcg_anneals_too():
 
 
 def test_trial_settings_are_ones_the_model_takes():
-    from topnrank.models.search import draw_settings
+    from topnrank.models.search_space import draw_settings
 
     for trial in range(20):
         settings = draw_settings(TopNRank.own_space, 0, trial)

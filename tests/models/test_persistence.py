@@ -21,9 +21,9 @@ from topnrank import (
     TopNRank,
     load,
 )
-from topnrank.models import Model
-from topnrank.storage import read_file, write_file
-from topnrank.testing import small_split
+from topnrank.io.tensors import read_file, write_file
+from topnrank.models.base import Model
+from topnrank.testing.base import small_split
 
 TRAIN, TEST = small_split()
 

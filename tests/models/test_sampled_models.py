@@ -5,13 +5,11 @@ import re
 import pytest
 
 from topnrank.errors import ParameterError
-from topnrank.models.bpr import BPR
-from topnrank.models.mfadg import MFADG
-from topnrank.models.search import draw_settings
-from topnrank.models.warp import WARP
-from topnrank.objectives.bpr import PairwiseLogistic
-from topnrank.objectives.mfadg import AveragedDiscountedGain
-from topnrank.objectives.warp import WarpHinge
+from topnrank.losses.mfadg.reference import AveragedDiscountedGain
+from topnrank.losses.pairwise.reference import PairwiseLogistic, WarpHinge
+from topnrank.models.listwise import MFADG
+from topnrank.models.pairwise import BPR, WARP
+from topnrank.models.search_space import draw_settings
 
 every_model = pytest.mark.parametrize("kind", [BPR, WARP, MFADG])
 

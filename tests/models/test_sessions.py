@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topnrank import DataError, Interactions
-from topnrank.models.sessions import sessions_of
+from topnrank.models.factor.prepare import sessions_of
 
 EVENTS = st.dictionaries(st.tuples(st.integers(0, 4), st.integers(0, 9)), st.integers(0, 40), min_size=1)
 

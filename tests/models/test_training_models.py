@@ -18,8 +18,8 @@ from topnrank import (
     UnknownIdError,
     evaluate,
 )
-from topnrank.objectives import Laplace
-from topnrank.testing import small_data, small_split
+from topnrank.losses.steps import Laplace
+from topnrank.testing.base import small_data, small_split
 
 TRAIN, TEST = small_split()
 PARAMETERS = {"factors": 6, "epochs": 4, "seed": 1}

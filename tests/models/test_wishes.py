@@ -1,4 +1,4 @@
-"""Wishes of those who ask for lists, beyond what every model must pass (`topnrank.testing.wishes`)."""
+"""Wishes of those who ask for lists, beyond what every model must pass (`topnrank.testing.models.filters`)."""
 
 import numpy as np
 import pandas as pd
@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topnrank import BPR, EventWeights, Interactions, ItemMean, ParameterError, Popularity, TopNRank
-from topnrank.models.histories import many_histories
-from topnrank.models.recommend import BLOCK_BYTES
-from topnrank.testing import small_split
-from topnrank.testing.base import ratings_of, with_text_ids
+from topnrank.models.serving.histories import many_histories
+from topnrank.models.serving.recommend import BLOCK_BYTES
+from topnrank.testing.base import ratings_of, small_split, with_text_ids
 
 TRAIN, TEST = small_split()
 MODEL = TopNRank(factors=6, epochs=4).fit(TRAIN)

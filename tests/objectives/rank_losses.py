@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from topnrank.objectives import Laplace, Ramp, ReLU, Sigmoid, Squared
+from topnrank.losses.shaping import Squared
+from topnrank.losses.steps import Laplace, Ramp, ReLU, Sigmoid
 from topnrank.rng import stream
-from topnrank.testing import ObjectiveTests
+from topnrank.testing.losses import ObjectiveTests
 
 
 class Twin:

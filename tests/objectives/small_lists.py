@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from topnrank.objectives.base import Occasion
+from topnrank.losses.base import Occasion
 from topnrank.rng import stream
-from topnrank.testing import ObjectiveTests
+from topnrank.testing.losses import ObjectiveTests
 
 RATED = Occasion(key=7)
 UNOBSERVED = Occasion(sampled=4, weight=24.9, key=7)

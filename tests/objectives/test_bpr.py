@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from small_lists import RATED, UNOBSERVED, RatedPairTests, UnobservedPairTests, every_occasion, list_of_levels
 
-from topnrank.objectives.base import Occasion
-from topnrank.objectives.bpr import PairwiseLogistic
-from topnrank.objectives.draws import STRIDE
+from topnrank.losses.base import Occasion
+from topnrank.losses.draws import STRIDE
+from topnrank.losses.pairwise.reference import PairwiseLogistic
 from topnrank.rng import draws_below, visit_keys
 
 OBJECTIVES = (PairwiseLogistic(), PairwiseLogistic(tries=2), PairwiseLogistic(pairs=3))

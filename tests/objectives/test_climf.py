@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from small_lists import LikesOnlyTests, g, list_of_likes
 
-from topnrank.objectives.climf import CLiMFBound
+from topnrank.losses.climf.reference import CLiMFBound
 
 
 class TestCLiMFBound(LikesOnlyTests):

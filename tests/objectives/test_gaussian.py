@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from topnrank.errors import ParameterError
-from topnrank.models.gaussian_rank import GaussianRank
-from topnrank.objectives.gaussian import GaussianDCG
+from topnrank.losses.gaussian.reference import GaussianDCG
+from topnrank.models.listwise import GaussianRank
 from topnrank.rng import stream
-from topnrank.testing import ObjectiveTests
+from topnrank.testing.losses import ObjectiveTests
 
 OBJECTIVES = [GaussianDCG(floor, normalize) for floor in (0.5, 0.01, 3.0) for normalize in (False, True)]
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(40)

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from topnrank.errors import ParameterError
-from topnrank.models.listpmf import ListPMF
-from topnrank.objectives.base import Occasion
-from topnrank.objectives.links import LINKS
-from topnrank.objectives.listpmf import TIES, PlackettLuce
+from topnrank.losses.base import Occasion
+from topnrank.losses.links import LINKS
+from topnrank.losses.listpmf.reference import TIES, PlackettLuce
+from topnrank.models.listwise import ListPMF
 from topnrank.rng import stream, uniforms
-from topnrank.testing import ObjectiveTests
+from topnrank.testing.losses import ObjectiveTests
 
 OBJECTIVES = [PlackettLuce(ties, link, normalize) for ties in TIES for link in LINKS for normalize in (False, True)]
 every_objective = pytest.mark.parametrize("objective", OBJECTIVES, ids=repr)

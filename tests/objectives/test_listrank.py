@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from topnrank.errors import ParameterError
-from topnrank.models.listrank import ListRank
-from topnrank.objectives.links import LINKS
-from topnrank.objectives.listrank import TopOneCrossEntropy
+from topnrank.losses.links import LINKS
+from topnrank.losses.listrank.reference import TopOneCrossEntropy
+from topnrank.models.listwise import ListRank
 from topnrank.rng import stream
-from topnrank.testing import ObjectiveTests
+from topnrank.testing.losses import ObjectiveTests
 
 OBJECTIVES = [
     TopOneCrossEntropy(link, per_item, scale) for link in LINKS for per_item, scale in [(True, 1), (False, 3)]

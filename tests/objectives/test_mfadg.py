@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from topnrank.objectives.base import Occasion
-from topnrank.objectives.mfadg import AveragedDiscountedGain
+from topnrank.losses.base import Occasion
+from topnrank.losses.mfadg.reference import AveragedDiscountedGain
 from topnrank.rng import stream
-from topnrank.testing import ObjectiveTests
+from topnrank.testing.losses import ObjectiveTests
 
 SAMPLED = Occasion(sampled=6, weight=12.5)
 OBJECTIVES = (AveragedDiscountedGain(), AveragedDiscountedGain(7.0))

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from topnrank.errors import ParameterError
-from topnrank.objectives import Laplace, Ramp, ReLU, Sigmoid, StepFunction, make_step
+from topnrank.losses.steps import Laplace, Ramp, ReLU, Sigmoid, StepFunction, make_step
 
 STEPS = [ReLU(), Sigmoid(), Sigmoid(1.5), Laplace(), Laplace(7.0), Ramp(), Ramp(4.0)]
 KINKS = {ReLU: lambda step: [0.0], Ramp: lambda step: [0.0, 1.0 / step.steepness]}

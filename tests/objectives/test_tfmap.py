@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_lists import LikesOnlyTests, g, list_of_likes
 
-from topnrank.objectives.tfmap import SmoothAP
+from topnrank.losses.tfmap.reference import SmoothAP
 
 
 class TestSmoothAP(LikesOnlyTests):

@@ -10,17 +10,10 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from rank_losses import STEPS, BudgetTests, above_by_autograd, cut_by_hand, random_list, ranks
 
-from topnrank.objectives import (
-    Laplace,
-    Ramp,
-    ReLU,
-    Sigmoid,
-    TruncatedAUC,
-    TruncatedMAP,
-    TruncatedMRR,
-)
-from topnrank.objectives.base import Occasion
-from topnrank.testing import ObjectiveTests
+from topnrank.losses.base import Occasion
+from topnrank.losses.steps import Laplace, Ramp, ReLU, Sigmoid
+from topnrank.losses.truncated.reference import TruncatedAUC, TruncatedMAP, TruncatedMRR
+from topnrank.testing.losses import ObjectiveTests
 
 METRICS = (TruncatedMRR, TruncatedMAP, TruncatedAUC)
 OBJECTIVES = tuple(metric(step, n=3, truncate=cut) for metric in METRICS for step in STEPS for cut in (True, False))

@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from rank_losses import STEPS, random_list, ranks
 
-from topnrank.objectives import Laplace, Ramp, ReLU, TruncatedAUC, TruncatedMAP, TruncatedMRR, WeightedDCG
-from topnrank.objectives.base import Occasion
-from topnrank.objectives.shaping import annealed
+from topnrank.losses.base import Occasion
+from topnrank.losses.shaping import annealed
+from topnrank.losses.steps import Laplace, Ramp, ReLU
+from topnrank.losses.truncated.reference import TruncatedAUC, TruncatedMAP, TruncatedMRR
+from topnrank.losses.weighted_dcg.reference import WeightedDCG
 
 METRICS = (TruncatedMRR, TruncatedMAP, TruncatedAUC)
 START = Occasion(progress=0.0)

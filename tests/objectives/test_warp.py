@@ -5,9 +5,9 @@ import pytest
 from numpy.testing import assert_array_equal
 from small_lists import RATED, RatedPairTests, UnobservedPairTests, every_occasion, list_of_levels
 
-from topnrank.objectives.base import Occasion
-from topnrank.objectives.draws import STRIDE
-from topnrank.objectives.warp import WarpHinge
+from topnrank.losses.base import Occasion
+from topnrank.losses.draws import STRIDE
+from topnrank.losses.pairwise.reference import WarpHinge
 from topnrank.rng import draws_below, visit_keys
 
 OBJECTIVES = (WarpHinge(), WarpHinge(tries=3), WarpHinge(margin=0.2))

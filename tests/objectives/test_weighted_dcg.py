@@ -7,10 +7,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from rank_losses import STEPS, BudgetTests, above_by_autograd, cut_by_hand, random_list, ranks, step_by_autograd
 
-from topnrank.objectives import Laplace, Sigmoid, Squared, WeightedDCG
-from topnrank.objectives.base import Occasion
+from topnrank.losses.base import Occasion
+from topnrank.losses.shaping import Squared
+from topnrank.losses.steps import Laplace, Sigmoid
+from topnrank.losses.weighted_dcg.reference import WeightedDCG
 from topnrank.rng import stream
-from topnrank.testing import ObjectiveTests, central_differences
+from topnrank.testing.losses import ObjectiveTests, central_differences
 
 CUT = [(True, 2.0), (True, 1.5), (False, 2.0), (False, 1.0), (False, 0.0), (False, -0.5), (False, 3.0)]
 """(truncate, power of the discount)"""

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from small_lists import LikesOnlyTests, g
 
-from topnrank.objectives.climf import CLiMFBound
-from topnrank.objectives.xclimf import LARGEST, XCLiMFBound
+from topnrank.losses.climf.reference import CLiMFBound
+from topnrank.losses.xclimf.reference import LARGEST, XCLiMFBound
 from topnrank.rng import stream
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import topnrank as tnr
-from topnrank.paper import Picked
+from topnrank.experiments.tuning.grid import Picked
 
 RATES = (1e-4, 1e-2, 0.1)
 

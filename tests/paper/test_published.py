@@ -2,7 +2,7 @@
 
 import pytest
 
-from topnrank.paper.published import AMAZON, CUTS, METRICS, MOVIELENS, RELU, TABLE2, TABLE4, TABLES, TITLES
+from topnrank.experiments.paper.published import AMAZON, CUTS, METRICS, MOVIELENS, RELU, TABLE2, TABLE4, TABLES, TITLES
 
 
 @pytest.mark.parametrize(

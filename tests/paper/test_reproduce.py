@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 import topnrank as tnr
-from topnrank.comparison.run import compare
-from topnrank.paper import Picked, Plan, Reproduction, make_plan, reproduce
-from topnrank.paper.page import to_markdown
-from topnrank.paper.plan import DEFAULT, FAIR_PENALTIES, FAIR_RATES, RATES
-from topnrank.paper.published import METRICS, RELU, TABLE2
+from topnrank.experiments.compare.run import compare
+from topnrank.experiments.paper.page import to_markdown
+from topnrank.experiments.paper.plan import DEFAULT, FAIR_PENALTIES, FAIR_RATES, RATES, Plan, make_plan
+from topnrank.experiments.paper.published import METRICS, RELU, TABLE2
+from topnrank.experiments.paper.reproduce import Reproduction, reproduce
+from topnrank.experiments.tuning.grid import Picked
 
 pytest.importorskip("scipy")
 CONTROLS = ("item-mean", "popularity", "random")

@@ -12,8 +12,8 @@ import pytest
 
 import topnrank as tnr
 from remote_files import DATA, Folder, RemoteTests, csv
-from topnrank.places import place
-from topnrank.places.s3 import _SILENT_SECONDS
+from topnrank.io.paths import place
+from topnrank.io.s3 import _SILENT_SECONDS
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ import pyspark
 from processes import Server, commands, serving, tail
 
 import topnrank
-from topnrank.cluster.java import find_java
+from topnrank.spark.session.java import find_java
 
 HERE = Path(__file__).parent
 WORKERS = 2

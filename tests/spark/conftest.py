@@ -14,8 +14,8 @@ from fetch_hadoop import MissingPartError, hadoop_folder
 from hadoop import Hdfs
 from pyspark.sql import SparkSession
 
-from topnrank.cluster.java import find_java
 from topnrank.errors import ParameterError
+from topnrank.spark.session.java import find_java
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from topnrank.data.frames import Columns
-from topnrank.spark.blocks import collect_table
+from topnrank.spark.data.interactions import collect_table
 
 RATED = Columns(user="user", item="item", rating="rating", timestamp="timestamp")
 EVENTS = Columns(user="user", item="item", type="type", timestamp="timestamp")

@@ -15,7 +15,7 @@ from xml.sax.saxutils import escape
 
 from processes import Server, serving, tail
 
-from topnrank.cluster.java import Java
+from topnrank.spark.session.java import Java
 
 NEWEST_JAVA = 22
 """Servers of Hadoop 3.3 ask for a security manager, which newer ones refuse."""

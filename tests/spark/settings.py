@@ -2,7 +2,7 @@
 
 from contextlib import contextmanager
 
-from topnrank.engines.spark_settings import PREFIX
+from topnrank.spark.engine.settings import PREFIX
 
 
 @contextmanager

@@ -6,9 +6,9 @@ Prints one JSON object: what happened without the package, with it, and in a sec
 import json
 import sys
 
-from topnrank.cluster.package import SETTING, check_executors, package_digest, ship_package
-from topnrank.cluster.session import get_session
 from topnrank.errors import ParameterError
+from topnrank.spark.session.session import get_session
+from topnrank.spark.session.shipping import SETTING, check_executors, package_digest, ship_package
 
 
 def use_kernel():
@@ -21,8 +21,8 @@ def use_kernel():
         import numpy as np
 
         import topnrank
-        from topnrank.cluster.package import package_digest
-        from topnrank.kernels.links import apply_link
+        from topnrank.losses._links_kernel import apply_link
+        from topnrank.spark.session.shipping import package_digest
 
         list(rows)
         time.sleep(1)  # so that both executors get a task

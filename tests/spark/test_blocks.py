@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from topnrank import DataError, Interactions, ParameterError
 from topnrank.data.frames import Columns
-from topnrank.spark.blocks import SparkInteractions
-from topnrank.spark.cuts import even_cuts
-from topnrank.spark.frames import checked_rows
+from topnrank.spark.data.columns import checked_rows
+from topnrank.spark.data.interactions import SparkInteractions
+from topnrank.spark.data.partition import even_cuts
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 PAIRS = Columns(user="user", item="item")

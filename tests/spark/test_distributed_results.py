@@ -17,11 +17,11 @@ from topnrank import (
     evaluate,
 )
 from topnrank.evaluation import METRICS
-from topnrank.spark.blocks import SparkInteractions
-from topnrank.spark.evaluate import Question, evaluate_blocks
-from topnrank.spark.pairs import score_rows
-from topnrank.spark.recommend import recommend_blocks
-from topnrank.spark.served import Learnt, Served
+from topnrank.spark.data.interactions import SparkInteractions
+from topnrank.spark.jobs.distributed_model import Learnt, Served
+from topnrank.spark.jobs.evaluate import Question, evaluate_blocks
+from topnrank.spark.jobs.recommend import recommend_blocks
+from topnrank.spark.jobs.score import score_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 WEIGHTS = EventWeights({"buy": 1.0, "view": 0.1, "dislike": -1.0})

@@ -14,10 +14,10 @@ from pyspark.ml.tuning import CrossValidator, ParamGridBuilder
 import topnrank
 import topnrank.spark as on_spark
 from topnrank import DataError, EventWeights, Interactions, ModelFileError, OutputError, ParameterError, evaluate
-from topnrank.models import MODELS
-from topnrank.spark.estimators import ESTIMATOR_CLASSES
-from topnrank.spark.models import MODEL_CLASSES
-from topnrank.spark.params import NOT_ON_SPARK, SHARED
+from topnrank.models.registry import MODELS
+from topnrank.spark.ml.estimators import ESTIMATOR_CLASSES
+from topnrank.spark.ml.models import MODEL_CLASSES
+from topnrank.spark.ml.params import NOT_ON_SPARK, SHARED
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 SMALL = {"factors": 4, "epochs": 2, "num_threads": 1}

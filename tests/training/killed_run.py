@@ -14,10 +14,10 @@ from unittest.mock import patch
 
 from topnrank import MODELS, synthetic
 from topnrank.engines.cpu import CpuEngine
-from topnrank.models import FactorModel
-from topnrank.places import RemotePath
-from topnrank.places.hdfs import NameNode
-from topnrank.places.s3 import Bucket
+from topnrank.io.hdfs import NameNode
+from topnrank.io.paths import RemotePath
+from topnrank.io.s3 import Bucket
+from topnrank.models.factor.model import FactorModel
 from topnrank.training.checkpoint import Checkpoint
 
 CASES = {

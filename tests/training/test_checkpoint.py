@@ -12,8 +12,8 @@ import pytest
 from killed_run import CASES, digest, fit, with_events
 
 from topnrank import BiasedMF, DivergenceError, ModelFileError, OutputError, TopNRank, synthetic
+from topnrank.io.tensors import read_file, write_file
 from topnrank.rng import stream
-from topnrank.storage import read_file, write_file
 from topnrank.training.checkpoint import FILE, Checkpoint
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL does not exist on Windows")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command (`sys.argv` when `arguments` is None) and returns its exit code; never raises."""
     try:
-        from topnrank.cli.failures import guarded
+        from topnrank.cli.exit_codes import guarded
 
         return guarded(arguments)
     except KeyboardInterrupt:  # while the modules above were still loading

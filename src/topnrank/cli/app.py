@@ -5,16 +5,16 @@ from typing import Annotated
 import typer
 
 from topnrank import __version__
-from topnrank.cli.compare import compare
-from topnrank.cli.data import data
-from topnrank.cli.demo import demo
-from topnrank.cli.evaluate import evaluate
-from topnrank.cli.explain import explain
-from topnrank.cli.info import info, models
-from topnrank.cli.recommend import recommend
-from topnrank.cli.reproduce import reproduce
-from topnrank.cli.train import train
-from topnrank.cli.tune import tune
+from topnrank.cli.commands.compare import compare
+from topnrank.cli.commands.data import data
+from topnrank.cli.commands.demo import demo
+from topnrank.cli.commands.evaluate import evaluate
+from topnrank.cli.commands.explain import explain
+from topnrank.cli.commands.info import info, models
+from topnrank.cli.commands.recommend import recommend
+from topnrank.cli.commands.reproduce import reproduce
+from topnrank.cli.commands.train import train
+from topnrank.cli.commands.tune import tune
 
 app = typer.Typer(
     name="topnrank",

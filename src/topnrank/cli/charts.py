@@ -66,7 +66,7 @@ def draw(path: str, title: str, lists: "Spread", popularity: "Spread") -> None:
     """List lengths on the left, popularity by rank on the right, as a PNG or SVG file."""
     import numpy as np
 
-    from topnrank.storage import write_atomically
+    from topnrank.io.atomic import write_atomically
 
     figure = _figure_class()(figsize=(10, 4), layout="constrained")
     left, right = figure.subplots(1, 2)

@@ -13,8 +13,38 @@ from topnrank.errors import DataError, OutputError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from topnrank import Model
+
     Batches = Iterable[pa.RecordBatch]
     Writer = Callable[[Path, pa.Schema, Batches], None]
+
+
+# ----------------------------------------------------------------------------------------------------
+# Titles of items beside their ids.
+
+
+def titles_of(path: str | None, model: "Model") -> dict[str, str] | None:
+    """Titles by item id; an error when they are those of other items."""
+    if path is None:
+        return None
+    titles = read_titles(path)
+    if not any(str(item) in titles for item in model.item_ids_):
+        raise DataError(
+            f"{path}: has no title for any item of the model, whose items are such as {model.item_ids_[0]!r}; "
+            "give the titles of the items it was trained on"
+        )
+    return titles
+
+
+def titled(table: "pa.Table", titles: dict[str, str] | None, of: str = "item") -> "pa.Table":
+    """With a column title of the items in the column `of`; empty where there is none."""
+    import pyarrow as pa
+
+    if titles is None:
+        return table
+    column = pa.array([titles.get(str(item), "") for item in table[of].to_pylist()], pa.string())
+    return table.append_column("title", column)
+
 
 FORMATS = (".parquet", ".csv", ".jsonl")
 """What tables can be written as, told by the end of the file's name."""
@@ -32,7 +62,7 @@ def table_format(path: str) -> str:
 
 def require_writable(path: str) -> None:
     """Fails now rather than after the work when no file can be made at `path`."""
-    from topnrank.places import RemotePath, place
+    from topnrank.io.paths import RemotePath, place
 
     target = place(path)
     if isinstance(target, RemotePath):
@@ -56,7 +86,7 @@ def write_table(path: str, table: "pa.Table") -> None:
 
 def write_batches(path: str, schema: "pa.Schema", batches: "Batches") -> None:
     """As `write_table`, batch by batch."""
-    from topnrank.storage import write_atomically
+    from topnrank.io.atomic import write_atomically
 
     writer = _WRITERS[table_format(path)]
     write_atomically(path, lambda temporary: writer(temporary, schema, batches))
@@ -149,7 +179,7 @@ def _text(path: str) -> str:
 
 
 def _bytes(path: str) -> bytes:
-    from topnrank.places import place
+    from topnrank.io.paths import place
 
     try:
         return place(path).read_bytes()

@@ -1,8 +1,10 @@
 """Interactions and where they come from: files, frames, arrays, a generator; and how rows become weights."""
 
-from topnrank.data.datasets import load_dataset, load_titles
-from topnrank.data.demo import demo_data, demo_titles
-from topnrank.data.feedback import (
+from topnrank.data.datasets.demo import demo_data, demo_titles
+from topnrank.data.datasets.fetch import load_dataset, load_titles
+from topnrank.data.datasets.synthetic import Planted, Recipe, plant, synthetic
+from topnrank.data.feedback.grades import Grades, Relevance
+from topnrank.data.feedback.policies import (
     Centered,
     ConversionRate,
     EventWeights,
@@ -12,12 +14,10 @@ from topnrank.data.feedback import (
     Unary,
     WeightColumn,
 )
-from topnrank.data.grades import Grades, Relevance
+from topnrank.data.feedback.recency import Recency
 from topnrank.data.ids import IdMap
 from topnrank.data.interactions import Interactions
-from topnrank.data.readers import read
-from topnrank.data.recency import Recency
-from topnrank.data.synthetic import Planted, Recipe, plant, synthetic
+from topnrank.data.readers.read import read
 
 __all__ = [
     "Centered",

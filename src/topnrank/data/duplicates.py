@@ -1,18 +1,178 @@
-"""Rows in CSR order, each (user, item), or (user, item, type), once."""
+"""Repeated (user, item) rows: how they are ordered, merged, or refused."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topnrank._typing import Float32Array, Int32Array, Int64Array
-from topnrank.data import many_rows
-from topnrank.data.column import Locate
-from topnrank.data.groups import sort_stably, totals, winners
+from topnrank._typing import Float32Array, Int32Array, Int64Array, IntArray
+from topnrank.data import duplicates as many_rows
+from topnrank.data.columns import Locate
 from topnrank.data.ids import IdMap
 from topnrank.errors import DataError
+
+# ----------------------------------------------------------------------------------------------------
+# Groups of neighbouring rows: the order that makes them, the winning row of each, and sums.
+
+
+_SIGNLESS_BITS = 63
+"""Of an int64 that is not negative."""
+
+
+class Valued(Protocol):
+    """Rows with what can be added up, and their times."""
+
+    @property
+    def ratings(self) -> Float32Array | None:
+        """(n_rows,)"""
+
+    @property
+    def weights(self) -> Float32Array | None:
+        """(n_rows,)"""
+
+    @property
+    def timestamps(self) -> Int64Array | None:
+        """(n_rows,)"""
+
+
+def sort_stably(keys: Int64Array) -> Int64Array:
+    """Sorts `keys`, which are not negative, in place; returns the order of a stable argsort, (len(keys),).
+
+    Where key and position fit one integer together, sorting that integer is several times faster than an argsort.
+    """
+    position_bits = len(keys).bit_length()
+    if int(keys.max()).bit_length() + position_bits > _SIGNLESS_BITS:
+        order = np.argsort(keys, kind="stable")
+        keys[:] = keys[order]
+        return order
+    keys <<= position_bits
+    keys |= np.arange(len(keys))
+    keys.sort()
+    order = keys & ((1 << position_bits) - 1)
+    keys >>= position_bits
+    return order
+
+
+def winners(starts: Int64Array, length: int, criteria: Sequence[NDArray[Any]]) -> Int64Array:
+    """The row of each group that is largest by the first criterion, ties by the next, the last such row in the end.
+
+    Parameters
+    ----------
+    starts
+        First row of each group, (groups,).
+    length
+        Number of rows.
+    criteria
+        Arrays of shape (length,).
+    """
+    if length == 0:
+        return starts
+    sizes = np.diff(starts, append=length)
+    best = np.ones(length, dtype=np.bool_)
+    for values in criteria:
+        standing = np.where(best, values, values.min())
+        best &= values == np.repeat(np.maximum.reduceat(standing, starts), sizes)
+    return np.maximum.reduceat(np.where(best, np.arange(length), -1), starts)
+
+
+def totals(rows: Valued, starts: Int64Array) -> dict[str, Any]:
+    """Of each group the sums of ratings and weights and the latest timestamp, by field; None where there are none."""
+    latest = None if rows.timestamps is None else np.maximum.reduceat(rows.timestamps, starts)
+    return {
+        "ratings": _sums(rows.ratings, starts),
+        "weights": _sums(rows.weights, starts),
+        "timestamps": latest,
+    }
+
+
+def _sums(values: Float32Array | None, starts: Int64Array) -> Float32Array | None:
+    """The sum of each group, (groups,), added up in float64; None for no values."""
+    if values is None:
+        return None
+    with np.errstate(over="ignore"):
+        totals = np.add.reduceat(values.astype(np.float64), starts).astype(np.float32)
+    if not np.isfinite(totals).all():
+        raise DataError("ratings or weights of one user and item add up beyond the range of float32; scale them down")
+    return totals
+
+
+# ----------------------------------------------------------------------------------------------------
+# What takes long with millions of rows, by kernels; the same as NumPy does, which suffices below `MANY` rows.
+#
+# Kernels are imported only here and only when used: Numba takes longer to start than a small file to read.
+
+
+MANY = 1_000_000
+"""From so many rows on kernels pay, even in a process that does nothing else."""
+_MAX_ROWS, _MAX_CELLS = 2**32, 2**31
+
+
+def encode_dense(chunks: Sequence[IntArray], low: int, high: int) -> tuple[Int64Array, Int32Array]:
+    """The distinct values of all chunks, from `low` to `high`, ascending, and the number of each value."""
+    from topnrank.data._csr_kernels import mark_present, number_ids
+
+    present = np.zeros(high - low + 1, np.bool_)
+    for chunk in chunks:
+        mark_present(chunk, low, present)
+    numbers = np.cumsum(present, dtype=np.int32) - np.int32(1)
+    codes = np.empty(sum(chunk.size for chunk in chunks), np.int32)
+    first = 0
+    for chunk in chunks:
+        number_ids(chunk, low, numbers, codes[first : first + chunk.size])
+        first += chunk.size
+    return np.flatnonzero(present) + low, codes
+
+
+def is_ascending(users: Int32Array, cells: Int32Array) -> bool:
+    """Whether the pairs (user, cell) rise strictly from row to row."""
+    from topnrank.data._csr_kernels import falls
+
+    return bool(falls(users, cells) == 0)
+
+
+class CsrOrder:
+    """The rows by user and cell, a number below `n_cells`, of at most 2^32 rows; equal ones in their own order."""
+
+    def __init__(self, users: Int32Array, cells: Int32Array, n_users: int) -> None:
+        from topnrank.data._csr_kernels import deal_out, sort_within
+
+        counts = np.bincount(users, minlength=n_users)
+        self.indptr = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
+        self.keys = np.empty(users.size, np.int64)
+        deal_out(users, cells, self.indptr, self.keys)
+        self.has_repeats = bool(sort_within(self.indptr, self.keys))
+
+    @staticmethod
+    def fits(n_rows: int, n_cells: int) -> bool:
+        """Whether row and cell go into one number."""
+        return n_rows < _MAX_ROWS and n_cells < _MAX_CELLS
+
+    def users(self) -> Int32Array:
+        """User of each row in the new order."""
+        return np.repeat(np.arange(self.indptr.size - 1, dtype=np.int32), np.diff(self.indptr))
+
+    def cells(self) -> Int32Array:
+        """Cell of each row in the new order."""
+        from topnrank.data._csr_kernels import cells_of
+
+        cells = np.empty(self.keys.size, np.int32)
+        cells_of(self.keys, cells)
+        return cells
+
+    def of(self, values: NDArray[np.generic]) -> NDArray[np.generic]:
+        """Some values in the new order."""
+        from topnrank.data._csr_kernels import gather
+
+        ordered = np.empty_like(values)
+        gather(self.keys, values, ordered)
+        return ordered
+
+
+# ----------------------------------------------------------------------------------------------------
+# Rows in CSR order, each (user, item), or (user, item, type), once.
+
 
 DUPLICATE_RULES = ("error", "last", "sum", "max")
 """What may happen to rows of the same user and item (and type)."""

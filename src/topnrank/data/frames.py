@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import pyarrow as pa
 
-from topnrank.data.column import Column, Locate, numbers, timestamps
+from topnrank.data.columns import Column, Locate, numbers, timestamps
 from topnrank.data.duplicates import Rows
 from topnrank.data.ids import IdMap
 from topnrank.errors import DataError

@@ -10,12 +10,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from topnrank._checks import one_of
 from topnrank._typing import BoolArray, Float32Array, IdArray, Int32Array, Int64Array, IntArray
-from topnrank.data.column import Column, Locate, numbers, rows_of
+from topnrank.data.columns import Column, Locate, numbers, rows_of
 from topnrank.data.duplicates import DUPLICATE_RULES, Rows, unique_rows
 from topnrank.data.frames import Columns, as_table, resolve_columns, rows_of_table
 from topnrank.data.ids import IdMap
-from topnrank.errors import DataError, ParameterError, one_of
+from topnrank.errors import DataError, ParameterError
 
 _DTYPES: Mapping[str, type[np.generic]] = {
     "indptr": np.int64,

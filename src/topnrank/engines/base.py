@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from topnrank._typing import Float64Array, Int32Array, Int64Array
-from topnrank.objectives import Objective
+from topnrank.losses.base import Objective
 from topnrank.scorers import Neighbours, Parameters, Rows, Rule, Scorer
 
 

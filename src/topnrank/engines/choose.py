@@ -2,10 +2,10 @@
 
 import importlib.util
 
+from topnrank._checks import one_of
 from topnrank.engines.adaptive import AdaptiveEngine
 from topnrank.engines.base import Engine, Problem, State
 from topnrank.engines.reference import ReferenceEngine
-from topnrank.errors import one_of
 
 ENGINES = ("cpu", "reference", "spark")
 
@@ -13,9 +13,9 @@ ENGINES = ("cpu", "reference", "spark")
 def make_engine(name: str, problem: Problem, state: State, num_threads: int = 0) -> Engine:
     """The engine called `name`; without Numba the NumPy reference does the CPU engine's work."""
     if one_of("engine", name, ENGINES) == "spark":
-        from topnrank.cluster.package import ship_package
-        from topnrank.cluster.session import get_session
-        from topnrank.engines.spark import SparkEngine
+        from topnrank.spark.engine.engine import SparkEngine
+        from topnrank.spark.session.session import get_session
+        from topnrank.spark.session.shipping import ship_package
 
         session = get_session()
         ship_package(session)

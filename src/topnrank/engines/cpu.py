@@ -9,13 +9,15 @@ import numpy as np
 
 from topnrank._typing import Float32Array, Float64Array, Int32Array, Int64Array
 from topnrank.engines.base import LAST, ItemSums, Moment, Problem, State, Visit, remember_arrays
-from topnrank.engines.compiled import compiled_lists
 from topnrank.errors import ParameterError
-from topnrank.kernels._jit import thread_count, threads
-from topnrank.kernels.batches import MOST_ROWS, Places, Plan, arrange, lay_out, sample_items
-from topnrank.kernels.context import Batch, Lists, Touched
-from topnrank.kernels.factors import FactorState, factor_item_step, factor_scores, factor_user_step
-from topnrank.kernels.history import (
+from topnrank.kernels.batch import MOST_ROWS, Batch, Lists, Places, Plan, Touched, arrange, lay_out, sample_items
+from topnrank.kernels.item_index import count_visits, invert, invert_in_parts
+from topnrank.kernels.jit import thread_count, threads
+from topnrank.kernels.updates import SUM, add_up, step_number
+from topnrank.losses.table import compiled_lists
+from topnrank.scorers import Factors, History, Parameters, Rule
+from topnrank.scorers._factors_kernel import FactorState, factor_item_step, factor_scores, factor_user_step
+from topnrank.scorers._history_kernel import (
     HistoryState,
     HistorySums,
     history_item_step,
@@ -23,12 +25,9 @@ from topnrank.kernels.history import (
     history_scores,
     own_products,
 )
-from topnrank.kernels.inversion import count_visits, invert, invert_in_parts
-from topnrank.kernels.neighbours import batch_links, scale_gradient
-from topnrank.kernels.optimisers import SUM, add_up, step_number
-from topnrank.scorers import Factors, History, Parameters, Rule
+from topnrank.scorers._neighbors_kernel import batch_links, scale_gradient
 from topnrank.scorers.base import NO_LINKS
-from topnrank.scorers.neighbours import SCALE
+from topnrank.scorers.neighbors import SCALE
 
 SMALL_BATCH = 2000
 """Rows below which one thread does the work: waking others costs more, on a busy machine a hundred times more."""

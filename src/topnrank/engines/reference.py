@@ -7,11 +7,10 @@ import numpy as np
 
 from topnrank._typing import Float64Array, FloatArray, Int32Array, Int64Array
 from topnrank.engines.base import LAST, Moment, Problem, State, Visit, remember_arrays
-from topnrank.objectives import ListGradient
-from topnrank.objectives.base import Occasion, evaluate_list
+from topnrank.losses.base import ListGradient, Occasion, evaluate_list
 from topnrank.rng import SAMPLING, draws_below, visit_keys
 from topnrank.scorers import Parameters, Rows, Rule, Visited
-from topnrank.scorers.neighbours import SCALE
+from topnrank.scorers.neighbors import SCALE
 
 
 def step(rule: Rule, gradient: FloatArray, block: FloatArray, accumulator: FloatArray, rows: Any) -> float:

@@ -7,14 +7,15 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from topnrank._checks import one_of
 from topnrank._typing import BoolArray, Float64Array, IdArray
 from topnrank.data.interactions import Interactions
-from topnrank.errors import DataError, ParameterError, one_of
+from topnrank.errors import DataError, ParameterError
 from topnrank.evaluation.labels import RELEVANT, Matched, Ranker, match
 from topnrank.evaluation.metrics import BEYOND, GRADED, NOTES, Metric, parse_metrics
 from topnrank.evaluation.protocols import PROTOCOLS, Ranking, rank_catalogue, rank_rated
 from topnrank.evaluation.result import Evaluation
-from topnrank.kernels._jit import threads
+from topnrank.kernels.jit import threads
 
 _CANDIDATES = {
     "rated": "each user's own test items are ranked",

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from topnrank._checks import one_of
 from topnrank._typing import Float64Array, Int64Array
-from topnrank.errors import ParameterError, one_of
-from topnrank.kernels import metrics as kernels
+from topnrank.errors import ParameterError
+from topnrank.evaluation import _metrics_kernel as kernels
 
 ACCURACY = ("ndcg", "ndcg_graded", "map", "mrr", "err", "precision", "recall", "hit", "auc")
 """The metrics of which more is better: how high the relevant items stand."""
@@ -56,7 +57,7 @@ class Measured:
     cuts: Int64Array
     """(n_cuts,) ascending."""
     sums: Float64Array
-    """(n_users, n_cuts, 7), the columns that `topnrank.kernels.metrics` names."""
+    """(n_users, n_cuts, 7), the columns that `topnrank.evaluation._metrics_kernel` names."""
     auc: Float64Array
     """(n_users,)"""
     ideal: Float64Array

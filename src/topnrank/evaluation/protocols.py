@@ -7,11 +7,11 @@ import numpy as np
 
 from topnrank._typing import Float32Array, Float64Array, Int64Array
 from topnrank.errors import DivergenceError
+from topnrank.evaluation import _metrics_kernel as kernels
+from topnrank.evaluation.beyond_accuracy import Crowd, TopLists
 from topnrank.evaluation.labels import Labels, Ranker
 from topnrank.evaluation.metrics import Measured, Metric, cuts_of, depth_of
-from topnrank.evaluation.top_lists import Crowd, TopLists
-from topnrank.kernels import metrics as kernels
-from topnrank.kernels.serving import forget
+from topnrank.kernels.top_items import forget
 
 PROTOCOLS = ("rated", "catalogue")
 

@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, final
 
+from topnrank._checks import one_of
 from topnrank._typing import Float64Array, IdArray
-from topnrank.errors import one_of
 
 
 @final

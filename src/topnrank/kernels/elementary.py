@@ -10,7 +10,7 @@ Both are good to about 1e-15 relative; tests hold them to 4e-15.
 
 import numpy as np
 
-from topnrank.kernels._jit import kernel
+from topnrank.kernels.jit import kernel
 
 _SHIFT = np.uint64(52)
 _MANTISSA, _ONE = np.uint64(0x000FFFFFFFFFFFFF), np.uint64(0x3FF0000000000000)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from topnrank.kernels._jit import kernel
+from topnrank.kernels.jit import kernel
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)

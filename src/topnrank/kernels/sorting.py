@@ -7,7 +7,7 @@ into few parts, which the counts tell beforehand; then, and where the range is n
 
 import numpy as np
 
-from topnrank.kernels._jit import kernel
+from topnrank.kernels.jit import kernel
 
 RUN = 16
 """Length of the runs that are sorted by insertion."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from topnrank.kernels._jit import numba  # type: ignore[attr-defined]
+from topnrank.kernels.jit import numba  # type: ignore[attr-defined]
 
 ROWS, WIDTH = 6, 16
 """Shape of the tile whose sums stay in registers: 6 x 16 of float32 are 12 of the 16 registers of AVX2."""

@@ -14,12 +14,12 @@ from topnrank._typing import Float32Array, FloatArray, IdArray, Int32Array, Int6
 from topnrank.data.ids import IdMap
 from topnrank.data.interactions import Interactions
 from topnrank.errors import NotFittedError, ParameterError, UnknownIdError
-from topnrank.models.request import RecommendOptions
-from topnrank.models.search import Space
+from topnrank.models.search_space import Space
+from topnrank.models.serving.filters import RecommendOptions
 
 if TYPE_CHECKING:
-    from topnrank.models.explain import Contributions, OneHistory
-    from topnrank.models.export import ExportedFactors
+    from topnrank.models.serving.explain import Contributions, OneHistory
+    from topnrank.models.serving.export import ExportedFactors
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,7 @@ class Model(ABC):
         asked for. `.to_pandas()` or `polars.from_arrow` turn it into a frame. Fewer than n rows for a user with fewer
         candidates.
         """
-        from topnrank.models.recommend import recommend_table
+        from topnrank.models.serving.recommend import recommend_table
 
         return recommend_table(self, users, history, n, options)
 
@@ -214,7 +214,7 @@ class Model(ABC):
         self, path: str | os.PathLike[str], users: Any = None, *, n: int = 10, **options: Unpack[RecommendOptions]
     ) -> int:
         """As `recommend`, streamed to a Parquet file in bounded memory; returns the number of rows written."""
-        from topnrank.models.recommend import recommend_parquet
+        from topnrank.models.serving.recommend import recommend_parquet
 
         return recommend_parquet(self, path, users, n, options)
 
@@ -228,7 +228,7 @@ class Model(ABC):
         Arrow table with the columns user, item, what ("history", "bias", ...), because (the item of the history; null for
         a bias) and part, the largest parts first, without `user` for a history.
         """
-        from topnrank.models.explain import explain_history, explain_users
+        from topnrank.models.serving.explain import explain_history, explain_users
 
         if history is None:
             return explain_users(self, user, item)
@@ -242,19 +242,19 @@ class Model(ABC):
 
         A list of items gives their lists in one table, with the item asked for in a first column `of`.
         """
-        from topnrank.models.similar import similar
+        from topnrank.models.serving.similar import similar
 
         return similar(self, "item", item, n)
 
     def similar_users(self, user: Any, *, n: int = 10) -> pa.Table:
         """The n users whose vectors point most nearly the same way: as `similar_items`, with a column user."""
-        from topnrank.models.similar import similar
+        from topnrank.models.serving.similar import similar
 
         return similar(self, "user", user, n)
 
     def export_factors(self, path: str | os.PathLike[str] | None = None) -> "ExportedFactors":
         """Vectors whose inner products are the scores, for an index such as faiss or hnswlib; `path` also writes a .npz."""
-        from topnrank.models.export import export_factors
+        from topnrank.models.serving.export import export_factors
 
         return export_factors(self, path)
 

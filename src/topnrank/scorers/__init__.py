@@ -3,7 +3,7 @@
 from topnrank.scorers.base import Parameters, Rows, Rule, Scorer, Visited
 from topnrank.scorers.factors import Factors
 from topnrank.scorers.history import History, RatingResiduals, TypeChannels
-from topnrank.scorers.neighbours import Neighbours
+from topnrank.scorers.neighbors import Neighbours
 
 __all__ = [
     "Factors",

@@ -13,9 +13,9 @@ import importlib
 from typing import Any
 
 _HOMES = {
-    "topnrank.spark.blocks": ("SparkInteractions", "UserBlock"),
-    "topnrank.spark.evaluators": ("RankingEvaluator",),
-    "topnrank.cluster.session": ("get_session",),
+    "topnrank.spark.data.interactions": ("SparkInteractions", "UserBlock"),
+    "topnrank.spark.ml.evaluator": ("RankingEvaluator",),
+    "topnrank.spark.session.session": ("get_session",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -28,15 +28,15 @@ def _home(name: str) -> str | None:
 
     local = {kind.__name__ for kind in MODELS.values()}
     if name in local:
-        return "topnrank.spark.estimators"
-    return "topnrank.spark.models" if name.removesuffix("Model") in local and name not in local else None
+        return "topnrank.spark.ml.estimators"
+    return "topnrank.spark.ml.models" if name.removesuffix("Model") in local and name not in local else None
 
 
 def __getattr__(name: str) -> Any:
     if name.startswith("_") or (home := _home(name)) is None:
         raise AttributeError(f"module 'topnrank.spark' has no attribute {name!r}")
-    if home != "topnrank.cluster.session":
-        from topnrank.cluster.session import require_pyspark
+    if home != "topnrank.spark.session.session":
+        from topnrank.spark.session.session import require_pyspark
 
         require_pyspark()
     return getattr(importlib.import_module(home), name)

@@ -20,8 +20,10 @@ _PARTS = ("base", "parameters", "fitting", "recommending", "wishes", "insight", 
 pytest.register_assert_rewrite(*(f"topnrank.testing.{part}" for part in _PARTS))
 
 from topnrank.testing.base import small_data, small_split  # noqa: E402 (after the rewriting of their assertions)
-from topnrank.testing.gradients import central_differences  # noqa: E402
-from topnrank.testing.model_tests import ModelTests  # noqa: E402
-from topnrank.testing.objectives import ObjectiveTests  # noqa: E402
+from topnrank.testing.losses import (
+    ObjectiveTests,  # noqa: E402
+    central_differences,  # noqa: E402
+)
+from topnrank.testing.models import ModelTests  # noqa: E402
 
 __all__ = ["ModelTests", "ObjectiveTests", "central_differences", "small_data", "small_split"]

@@ -11,7 +11,7 @@ import pytest
 from topnrank.data import synthetic
 from topnrank.data.interactions import Interactions
 from topnrank.evaluation import split_per_user
-from topnrank.models import Model
+from topnrank.models.base import Model
 
 M = TypeVar("M", bound=Model)
 

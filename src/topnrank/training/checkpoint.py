@@ -6,8 +6,8 @@ from typing import Any, final
 
 from topnrank.engines import Engine, State
 from topnrank.errors import ModelFileError, OutputError
-from topnrank.places import Location, RemotePath, place
-from topnrank.storage import prefixed, read_file, without_prefix, write_file
+from topnrank.io.paths import Location, RemotePath, place
+from topnrank.io.tensors import prefixed, read_file, without_prefix, write_file
 from topnrank.training.callbacks import Persistent
 from topnrank.training.loop import Round
 

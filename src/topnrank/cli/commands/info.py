@@ -1,0 +1,95 @@
+"""`topnrank info` and `topnrank models`."""
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from topnrank._checks import one_of
+from topnrank.cli.facts import describe, training_facts
+from topnrank.cli.options import Printing, Reading, with_options
+from topnrank.cli.output import facts_table, list_table
+
+
+@with_options
+def info(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A model file or a file, folder or glob of data.")],
+    reading: Reading,
+    printing: Printing,
+) -> None:
+    """Tell what is in a model file or in a file of interactions.
+
+    For a model: kind, hyper-parameters, users and items, training, versions. For data: users, items, rows, how ratings
+    are distributed, how long the users' lists are, how dense the matrix is, and the time it spans.
+
+    \b
+    Examples:
+      topnrank info movies.safetensors
+      topnrank info ratings.csv --user userId --item movieId
+      topnrank info ratings.csv --json
+    """
+    output = printing.output()
+    facts = _model_facts(file) if _is_model(file) else {"kind": "data", **describe(reading.read(file, output))}
+    output.show(facts_table({"file": file, **facts}))
+    output.result({"file": file, **facts})
+
+
+@with_options
+def models(
+    printing: Printing,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="Only this model, with its hyper-parameters.")
+    ] = None,
+) -> None:
+    """List the models, or one's hyper-parameters.
+
+    \b
+    Examples:
+      topnrank models
+      topnrank models top-n-rank
+    """
+    import topnrank as tnr
+
+    output = printing.output()
+    if name is None:
+        summaries = {known: kind.summary for known, kind in tnr.MODELS.items()}
+        output.show(list_table(["name", "what it is"], [list(row) for row in summaries.items()]))
+        output.result({"models": summaries})
+        return
+    model = tnr.MODELS[one_of("the model", name, tuple(tnr.MODELS))]()
+    space = {parameter: str(values) for parameter, values in model.search_space().items()}
+    rows = [[parameter, json.dumps(value), space.get(parameter, "")] for parameter, value in model.get_params().items()]
+    output.show(f"{name}: {model.summary}", list_table(["--set NAME=", "default", "worth trying"], rows))
+    output.result({"model": name, "summary": model.summary, "parameters": model.get_params(), "worth_trying": space})
+
+
+def _is_model(path: str) -> bool:
+    """Whether the file is a model, by its name or, whatever its name, by its first bytes."""
+    from topnrank.data.readers.files import is_safetensors
+    from topnrank.io.paths import RemotePath, place
+
+    file = place(path)
+    if file.suffix == ".safetensors" or not file.is_file():
+        return file.suffix == ".safetensors"
+    with file.open() if isinstance(file, RemotePath) else file.open("rb") as stream:
+        return is_safetensors(stream.read(9))
+
+
+def _model_facts(path: str) -> dict[str, Any]:
+    import topnrank as tnr
+    from topnrank.io.tensors import read_file
+
+    model = tnr.load(path)
+    stored, _ = read_file(path, "model")  # what the file says beyond the model: versions, parameters as JSON
+    return {
+        "kind": "model",
+        "model": model.name,
+        "summary": model.summary,
+        "users": len(model.user_map),
+        "items": len(model.item_map),
+        "training_rows": len(model.seen_indices),
+        **training_facts(model),
+        "parameters": stored["parameters"],
+        "data_fingerprint": stored["facts"].get("fingerprint"),
+        "versions": stored["versions"],
+    }

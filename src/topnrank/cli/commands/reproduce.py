@@ -1,0 +1,140 @@
+"""`topnrank reproduce`."""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from topnrank._checks import one_of
+from topnrank.cli.files import require_writable
+from topnrank.cli.options import Printing, Reading, with_options
+from topnrank.cli.output import Output, list_table
+
+if TYPE_CHECKING:
+    from topnrank import Interactions
+    from topnrank.experiments.paper.reproduce import Reproduction
+
+TABLES = ("table2", "table4")
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Which table, on which data."""
+
+    table: Annotated[str, typer.Argument(metavar="table2|table4", help="The table of the paper.")]
+    data: Annotated[
+        str, typer.Option(help="ml-20m or amazon-video-games (the paper's), ml-1m, ml-100k, ..., or a file of ratings.")
+    ] = "ml-100k"
+    repeats: Annotated[int, typer.Option(help="Random halves.")] = 5
+    fair: Annotated[
+        bool,
+        typer.Option(
+            "--fair",
+            help="table2 only: rate and lambda tuned for each arm, and an arm whose N is larger than any list.",
+        ),
+    ] = False
+    folder: Annotated[
+        str | None,
+        typer.Option(metavar="FOLDER", help="Keep finished cells there; after a kill the same command goes on."),
+    ] = None
+    jobs: Annotated[int, typer.Option(help="Cells at a time, each on one thread.")] = 1
+
+    def read(self, reading: Reading, output: Output) -> "Interactions":
+        """The file, or the data set of that name."""
+        import topnrank as tnr
+        from topnrank.io.paths import place
+
+        if place(self.data).exists():
+            return reading.read(self.data, output)
+        return tnr.load_dataset(self.data)
+
+
+@with_options
+def reproduce(
+    experiment: Experiment,
+    reading: Reading,
+    printing: Printing,
+    report: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Also write a page with figures, such as table2.html.")
+    ] = None,
+    markdown: Annotated[str | None, typer.Option(metavar="FILE", help="Also write the tables as Markdown.")] = None,
+) -> None:
+    """Run a table of the paper again, beside its published numbers.
+
+    The settings are the paper's; the learning rate, which it does not give, is picked on validation data in each repeat.
+    What the paper leaves out stands beside it: random, popularity and item-mean rankings, this library's default
+    Top-N-Rank, seconds, users left out, how many items the cut at N really leaves.
+
+    \b
+    Examples:
+      topnrank reproduce table2 --data ml-100k
+      topnrank reproduce table2 --data ml-1m --fair --folder run1 --jobs 4 --report table2.html
+      topnrank reproduce table4 --data ml-20m --folder run2 --markdown table4.md
+    """
+    from topnrank.experiments.paper.reproduce import reproduce as run
+
+    output = printing.output()
+    one_of("the table", experiment.table, TABLES)
+    for path in (report, markdown):
+        if path is not None:
+            require_writable(path)
+    data = experiment.read(reading, output)
+    made = run(
+        experiment.table,
+        data,
+        name=experiment.data,
+        fair=experiment.fair,
+        repeats=experiment.repeats,
+        folder=experiment.folder,
+        jobs=experiment.jobs,
+        progress=not output.quiet,
+    )
+    _show(made, output)
+    _write(made, report, markdown)
+    output.result({**made.to_dict(), "files": {"report": report, "markdown": markdown}})
+
+
+def _write(made: "Reproduction", report: str | None, markdown: str | None) -> None:
+    from topnrank.experiments.paper.page import to_markdown
+    from topnrank.io.atomic import write_atomically
+
+    if markdown is not None:
+        text = to_markdown(made)
+
+        def write(temporary: Path) -> None:
+            temporary.write_text(text, encoding="utf-8")
+
+        write_atomically(markdown, write)
+    if report is not None:
+        from topnrank.experiments.report.html import write_report
+
+        write_report(made.comparison, report)
+
+
+def _show(made: "Reproduction", output: Output) -> None:
+    from topnrank.experiments.paper.published import METRICS
+
+    rows = []
+    for name in made.rows:
+        theirs, detail = made.published(name), made.detail(name)
+        cells = [
+            f"{ours:.4f}" + (f" / {theirs[at]:.4f}" if theirs else "") if math.isfinite(ours) else "failed"
+            for at, ours in enumerate(made.mean(name))
+        ]
+        active = "" if detail.effective_n is None else f"{detail.effective_n:.1f}"
+        rows.append([name, *cells, active, f"{detail.seconds:.2f}"])
+    paper = " (ours / paper)" if made.plan.published else ""
+    heads = ["method", *METRICS, "effective N", "seconds"]
+    output.show(list_table(heads, rows, title=f"{made.plan.title}, on {made.plan.name}{paper}"))
+    for name in made.rows:
+        if (error := made.comparison.error(name)) is not None:
+            output.note(f"{name}: {error}")
+    out = made.users_left_out()
+    output.show(
+        f"Users left out because no test item of theirs is relevant, by repeat: {', '.join(map(str, out)) or '-'}"
+    )
+    for test in made.tests():
+        interval = f"[{test.interval[0]:+.4f}, {test.interval[1]:+.4f}]"
+        output.show(f"{test.first} - {test.second}: {test.difference:+.4f} {interval} {test.metric}")

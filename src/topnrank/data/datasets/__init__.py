@@ -1,0 +1,1 @@
+"""Public data sets, the demo data, and synthetic data."""

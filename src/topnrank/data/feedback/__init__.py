@@ -1,0 +1,1 @@
+"""Feedback policies: how ratings and events become weights."""

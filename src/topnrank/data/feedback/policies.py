@@ -1,0 +1,281 @@
+"""Feedback policies: how ratings, events or counts become the weight w of a (user, item) pair.
+
+A policy takes Interactions and returns Interactions with `weights`, one row for each pair, without types. Ratings and
+timestamps are kept. Weights above zero mean liked, below zero disliked. Several types of feedback on one pair are
+combined by a rule that each policy states:
+
+    max     the row of the largest absolute weight; ties: the latest, then the last type by name
+    sum     weights and ratings add up, with the latest timestamp
+    last    the row with the latest timestamp; ties: the last type by name
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from math import isfinite
+from typing import Any, ClassVar, Protocol, TypeVar, final, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topnrank._checks import one_of
+from topnrank._typing import Float64Array
+from topnrank.data.duplicates import totals, winners
+from topnrank.data.interactions import Interactions
+from topnrank.errors import DataError, ParameterError
+
+COMBINE_RULES = ("max", "sum", "last")
+"""How several types of feedback on one pair become one row."""
+
+_Present = TypeVar("_Present")
+
+
+@runtime_checkable
+class Feedback(Protocol):
+    """How rows become weights."""
+
+    def __call__(self, data: Interactions) -> Interactions:
+        """`data` with weights, each (user, item) pair once, without types."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `feedback_from_dict` reads; holds JSON values only."""
+
+
+@final
+@dataclass(frozen=True)
+class Threshold:
+    """+1 for ratings of at least `at`, -1 below (the paper); of several types the latest, else the largest rating."""
+
+    kind: ClassVar[str] = "threshold"
+
+    at: float = 4.0
+
+    def __post_init__(self) -> None:
+        require_finite("Threshold.at", self.at)
+
+    def __call__(self, data: Interactions) -> Interactions:
+        """`data` with weights +1 and -1."""
+        data, ratings = rated_pairs(data, "Threshold")
+        return data.with_weights(np.where(ratings >= self.at, np.float32(1), np.float32(-1)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """See `Feedback`."""
+        return described(self)
+
+
+@final
+@dataclass(frozen=True)
+class Centered:
+    """The rating minus the mean rating of the user; of several types the latest, else the largest rating."""
+
+    kind: ClassVar[str] = "centered"
+
+    def __call__(self, data: Interactions) -> Interactions:
+        """`data` with weights that sum to zero for each user."""
+        data, ratings = rated_pairs(data, "Centered")
+        counts = np.maximum(np.diff(data.indptr), 1)
+        means = np.bincount(data.user_index, weights=ratings, minlength=data.n_users) / counts
+        return data.with_weights((ratings - means[data.user_index]).astype(np.float32))
+
+    def to_dict(self) -> dict[str, Any]:
+        """See `Feedback`."""
+        return described(self)
+
+
+@final
+@dataclass(frozen=True)
+class EventWeights:
+    """A weight for each type, such as {"buy": 1, "view": 0.1, "dislike": -1}; several types of a pair by `combine`."""
+
+    kind: ClassVar[str] = "events"
+
+    weights: Mapping[str, float]
+    combine: str = "max"
+
+    def __post_init__(self) -> None:
+        one_of("EventWeights.combine", self.combine, COMBINE_RULES)
+        if not isinstance(self.weights, Mapping) or not self.weights:
+            raise ParameterError(f"EventWeights.weights must map types to numbers, got {self.weights!r}")
+        for name, weight in self.weights.items():
+            require_finite(f"EventWeights.weights[{name!r}]", weight)
+        # a copy, since the policy must not change with the caller's mapping
+        object.__setattr__(self, "weights", {name: float(weight) for name, weight in self.weights.items()})
+
+    def __call__(self, data: Interactions) -> Interactions:
+        """`data` with the weights of its types; a type without a weight is an error."""
+        types = _needed(data.types, "EventWeights", "feedback types")
+        used = [data.type_names[code] for code in np.unique(types)]
+        if unknown := [name for name in used if name not in self.weights]:
+            raise DataError(
+                f"EventWeights has no weight for the feedback types {', '.join(map(repr, unknown))} of the data;"
+                " add them, with weight 0 if they mean nothing"
+            )
+        table = np.array([self.weights.get(name, 0.0) for name in data.type_names], dtype=np.float32)
+        return _combined(data.with_weights(table[types]), self.combine)
+
+    def to_dict(self) -> dict[str, Any]:
+        """See `Feedback`."""
+        return described(self)
+
+
+@final
+@dataclass(frozen=True)
+class ConversionRate:
+    """The weight of a type is the share of its (user, item) pairs that also have the `target` type, which has 1.
+
+    Several types of a pair are combined by `combine`.
+    """
+
+    kind: ClassVar[str] = "conversion"
+
+    target: str = "buy"
+    combine: str = "max"
+
+    def __post_init__(self) -> None:
+        one_of("ConversionRate.combine", self.combine, COMBINE_RULES)
+
+    def __call__(self, data: Interactions) -> Interactions:
+        """`data` with the conversion rates of its types."""
+        return self.event_weights(data)(data)
+
+    def event_weights(self, data: Interactions) -> EventWeights:
+        """The rates found in `data`, as a policy that can be applied to other data."""
+        types = _needed(data.types, "ConversionRate", "feedback types")
+        target = data.type_names.index(self.target) if self.target in data.type_names else -1
+        if not np.any(types == target):
+            raise DataError(
+                f"ConversionRate.target must be a feedback type of the data, one of"
+                f" {', '.join(map(repr, data.type_names))}, got {self.target!r}; set target to one of them"
+            )
+        pair = np.cumsum(data.pair_starts) - 1
+        converted = np.bincount(pair, weights=types == target)[pair]
+        names = len(data.type_names)
+        rates = np.bincount(types, weights=converted, minlength=names) / np.maximum(
+            np.bincount(types, minlength=names), 1
+        )
+        return EventWeights(dict(zip(data.type_names, rates.tolist(), strict=True)), self.combine)
+
+    def to_dict(self) -> dict[str, Any]:
+        """See `Feedback`."""
+        return described(self)
+
+
+@final
+@dataclass(frozen=True)
+class WeightColumn:
+    """The weights given with the data; several types of a pair by `combine`."""
+
+    kind: ClassVar[str] = "weights"
+
+    combine: str = "max"
+
+    def __post_init__(self) -> None:
+        one_of("WeightColumn.combine", self.combine, COMBINE_RULES)
+
+    def __call__(self, data: Interactions) -> Interactions:
+        """`data` with its own weights."""
+        _needed(data.weights, "WeightColumn", "weights")
+        return _combined(data, self.combine)
+
+    def to_dict(self) -> dict[str, Any]:
+        """See `Feedback`."""
+        return described(self)
+
+
+@final
+@dataclass(frozen=True)
+class Unary:
+    """Weight 1 for every pair; of several types the latest, else the last by name."""
+
+    kind: ClassVar[str] = "unary"
+
+    def __call__(self, data: Interactions) -> Interactions:
+        """`data` with weights of 1."""
+        return _combined(data.with_weights(np.ones(len(data), dtype=np.float32)), "max")
+
+    def to_dict(self) -> dict[str, Any]:
+        """See `Feedback`."""
+        return described(self)
+
+
+@final
+@dataclass(frozen=True)
+class ItemCount:
+    """The weights of `base` times |I_u| ** `power`, the number of the user's items (suggested in the paper)."""
+
+    kind: ClassVar[str] = "item-count"
+
+    base: Feedback = field(default_factory=Threshold)
+    power: float = 1.0
+
+    def __post_init__(self) -> None:
+        require_finite("ItemCount.power", self.power)
+
+    def __call__(self, data: Interactions) -> Interactions:
+        """`data` with the weights of `base`, scaled for each user."""
+        data = self.base(data)
+        weights = _needed(data.weights, "ItemCount", "weights")
+        # float64, so that a scale beyond float32 is seen as infinite by `with_weights`, not as a warning here
+        counts = np.maximum(np.diff(data.indptr), 1).astype(np.float64)
+        with np.errstate(over="ignore"):
+            return data.with_weights((weights * (counts**self.power)[data.user_index]).astype(np.float32))
+
+    def to_dict(self) -> dict[str, Any]:
+        """See `Feedback`."""
+        return described(self)
+
+
+def described(policy: Any) -> dict[str, Any]:
+    """The kind and the settings of a policy, as JSON values."""
+    settings = {one.name: getattr(policy, one.name) for one in fields(policy)}
+    return {"kind": policy.kind} | {name: _json_value(value) for name, value in settings.items()}
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, Feedback):
+        return value.to_dict()
+    return value.item() if isinstance(value, np.number) else value
+
+
+def _needed(column: _Present | None, policy: str, what: str) -> _Present:
+    if column is None:
+        raise DataError(f"{policy} needs {what} and the data has none; name that column or choose another feedback")
+    return column
+
+
+def require_finite(name: str, value: object) -> None:
+    """ParameterError unless `value` is a finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not isfinite(value):
+        raise ParameterError(f"{name} must be a finite number, got {value!r}")
+
+
+def rated_pairs(data: Interactions, policy: str) -> tuple[Interactions, Float64Array]:
+    """One row for each pair, the latest or else the one of the largest rating; and its ratings."""
+    ratings = _needed(data.ratings, policy, "ratings")
+    if data.types is not None:
+        data = _winning(data, ratings if data.timestamps is None else data.timestamps)
+    return data, _needed(data.ratings, policy, "ratings").astype(np.float64)
+
+
+def _combined(data: Interactions, rule: str) -> Interactions:
+    """Weighted `data` with one row for each pair."""
+    weights = _needed(data.weights, "combining types", "weights")
+    if data.types is None:
+        return data
+    if rule == "sum":
+        return _summed(data)
+    if rule == "max":
+        clock = [] if data.timestamps is None else [data.timestamps]
+        return _winning(data, np.abs(weights), *clock)
+    if data.timestamps is None:
+        raise DataError("combine='last' needs timestamps and the data has none; use combine='max' or 'sum'")
+    return _winning(data, data.timestamps)
+
+
+def _winning(data: Interactions, *criteria: NDArray[Any]) -> Interactions:
+    starts = np.flatnonzero(data.pair_starts)
+    return replace(data.take(winners(starts, len(data), criteria)), types=None, type_names=())
+
+
+def _summed(data: Interactions) -> Interactions:
+    starts = np.flatnonzero(data.pair_starts)
+    return replace(data.take(starts), types=None, type_names=(), **totals(data, starts))

@@ -1,0 +1,1 @@
+"""Reading files of interactions: CSV, TSV, Parquet, JSON lines, local and remote."""

@@ -1,0 +1,201 @@
+"""Reading interactions from files."""
+
+import os
+from bisect import bisect_right
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, fields
+from itertools import accumulate
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from topnrank._checks import one_of
+from topnrank._typing import Int64Array
+from topnrank.data.columns import Locate, is_text
+from topnrank.data.frames import Columns
+from topnrank.data.interactions import Interactions
+from topnrank.data.readers.files import FORMATS, DataFile, find_files
+from topnrank.data.readers.records import JsonSource, ParquetSource
+from topnrank.data.readers.request import Request
+from topnrank.data.readers.text import TextSource, open_text
+from topnrank.errors import DataError
+
+
+def read(
+    path: str | os.PathLike[str],
+    *,
+    user: str | int | None = None,
+    item: str | int | None = None,
+    rating: str | int | None = None,
+    type: str | int | None = None,
+    weight: str | int | None = None,
+    timestamp: str | int | None = None,
+    format: str | None = None,
+    separator: str | None = None,
+    header: bool | None = None,
+    duplicates: str = "error",
+) -> Interactions:
+    """Interactions from a file, a folder of part files or a glob such as "logs/*.csv.gz", here, on HDFS or on S3.
+
+    Parameters
+    ----------
+    path
+        CSV, TSV or other text in columns, MovieLens "::" files, JSON lines (each also as .gz or .zst), or Parquet.
+        Part files must have the same columns; folders named as in "type=buy" add a column. Addresses such as
+        "hdfs://namenode:8020/logs" (extra `remote`) and "s3://bucket/logs" are read as local paths are.
+    user, item, rating, type, weight, timestamp
+        Names of columns, or positions from 0. Columns that are not given are found by their usual names.
+        A text file without a header is taken as user, item, rating, timestamp if it looks like that; once a position
+        is given, only the columns given are used.
+    format
+        "csv", "tsv", "dat", "jsonl" or "parquet"; by default told from the name and the first bytes.
+    separator
+        What stands between the columns of a text file; by default told from its first lines.
+    header
+        Whether the first line of a text file names the columns; by default told from that line.
+    duplicates
+        What to do with rows of one user and item: "error", "last", "sum" or "max", see `Interactions.from_table`.
+
+    Notes
+    -----
+    Ids in text files are integers if all of a column are written as integers are; one "007" keeps all of them text.
+    Ids in JSON and Parquet files keep their type.
+    """
+    if format is not None:
+        one_of("format", format, FORMATS)
+    roles = {
+        "user": user,
+        "item": item,
+        "rating": rating,
+        "type": type,
+        "weight": weight,
+        "timestamp": timestamp,
+    }
+    request = Request(roles, separator=separator, header=header)
+    with ExitStack() as copies:
+        table, columns, locate = _load(find_files(path, format, copies), request)
+        if table.num_rows == 0:
+            raise DataError(f"{path}: has columns but no rows; at least one interaction is needed")
+        given = [table]
+        del table  # see `from_table`
+        return Interactions.from_table(given.pop(), columns, source=str(path), duplicates=duplicates, locate=locate)
+
+
+class Source(Protocol):
+    """A file opened by the reader of its format."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns there are."""
+
+    def table(self, roles: Mapping[str, str]) -> pa.Table:
+        """The columns to use, `roles` mapping what each is to its name."""
+
+    def place(self, row: int) -> str:
+        """Words for a 0-based row of the table, such as "ratings.csv, line 18"."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The rows of one file."""
+
+    file: DataFile
+    source: Source
+    columns: Columns
+    table: pa.Table
+
+
+def _load(files: list[DataFile], request: Request) -> tuple[pa.Table, Columns, Locate]:
+    """All rows, their columns, and words for each row."""
+    parts = [_read_part(file, request) for file in files]
+    locate = _locator([part.source for part in parts], [part.table.num_rows for part in parts])
+    return _combined(parts), parts[0].columns, locate
+
+
+def _open_source(file: DataFile, request: Request) -> Source:
+    if file.format == "parquet":
+        return ParquetSource(file)
+    return JsonSource(file) if file.format == "jsonl" else open_text(file, request)
+
+
+def _read_part(file: DataFile, request: Request) -> _Part:
+    source = _open_source(file, request)
+    outside = {name: value for name, value in file.partitions.items() if name not in source.names}
+    columns = request.resolve([*source.names, *outside], file.name)
+    roles = {field.name: getattr(columns, field.name) for field in fields(columns)}
+    table = source.table({role: name for role, name in roles.items() if name in source.names})
+    for name in columns.names():
+        if name in outside:
+            table = table.append_column(name, pa.repeat(pa.scalar(outside[name], pa.string()), table.num_rows))
+    return _Part(file, source, columns, table)
+
+
+def _combined(parts: list[_Part]) -> pa.Table:
+    """All rows in one table; an error that names the first file which does not fit the first one."""
+    first = parts[0]
+    tables = [part.table for part in parts]
+    all_text = all(isinstance(part.source, TextSource) for part in parts)
+    if all_text:
+        tables = _text_where_one_is(tables)
+    for part, table in zip(parts, tables, strict=True):
+        if part.columns != first.columns:
+            raise DataError(
+                f"{part.file.name}: the columns must be those of {first.file.name}, {first.columns.names()},"
+                f" got {part.columns.names()}; read the files one by one or choose them with a glob"
+            )
+        try:
+            pa.unify_schemas([tables[0].schema, table.schema], promote_options="permissive")
+        except pa.ArrowException as problem:
+            raise DataError(
+                f"{part.file.name}: the columns must have the types of those of {first.file.name} ({problem});"
+                " write the files alike"
+            ) from None
+    combined = pa.concat_tables(tables, promote_options="permissive")
+    return _with_integer_ids(combined, first.columns) if all_text else combined
+
+
+def _text_where_one_is(tables: list[pa.Table]) -> list[pa.Table]:
+    """Columns that are text in one table as text in all: the values, not the types, then tell which row is wrong."""
+    text = {field.name: field for table in tables for field in table.schema if is_text(field.type)}
+    return [table.cast(pa.schema([text.get(field.name, field) for field in table.schema])) for table in tables]
+
+
+def _with_integer_ids(table: pa.Table, columns: Columns) -> pa.Table:
+    for name in (columns.user, columns.item):
+        table = table.set_column(table.column_names.index(name), name, _integers_if_written_so(table[name]))
+    return table
+
+
+def _locator(sources: list[Source], counts: list[int]) -> Locate:
+    """Words for a row of the combined table, of which each source gave so many rows."""
+    starts = [0, *accumulate(counts)]
+
+    def locate(row: int) -> str:
+        number = bisect_right(starts, row) - 1
+        return sources[number].place(row - starts[number])
+
+    return locate
+
+
+def _integers_if_written_so(ids: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Text ids as int64 if each is written as its integer is: "7", not "007" or "+7"; else as they are."""
+    if ids.null_count or not is_text(ids.type):
+        return ids
+    try:
+        integers = ids.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return ids
+    # No integer is written shorter than it prints, so equal totals mean that all are written as they print.
+    written = pc.sum(pc.binary_length(ids)).as_py()
+    return integers if written == _printed_length(integers.to_numpy()) else ids
+
+
+def _printed_length(integers: Int64Array) -> int:
+    """How many characters all of the integers take together."""
+    size = np.abs(integers)
+    largest = int(size.max(initial=0))
+    further_digits = sum(int(np.count_nonzero(size >= 10**k)) for k in range(1, len(str(largest))))
+    return len(integers) + int(np.count_nonzero(integers < 0)) + further_digits

@@ -1,0 +1,133 @@
+"""What stands in the users' top k, relevant or not: coverage, novelty, popularity."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from topnrank._typing import BoolArray, Float32Array, Float64Array, Int64Array, IntArray
+from topnrank.evaluation.labels import Ranker
+from topnrank.evaluation.metrics import Metric
+from topnrank.kernels.top_items import top_items
+
+
+class Crowd(NamedTuple):
+    """How many users the training data have."""
+
+    by_item: Float64Array
+    """(n_items,) training users of each item"""
+    users: int
+    """With at least one training row"""
+
+
+@dataclass(frozen=True)
+class ListMeans:
+    """The mean over each user's top k of one number per item."""
+
+    numbers: Float64Array
+    """(n_items,)"""
+    sums: Float64Array
+    """(n_users,) over the items so far"""
+    counts: Int64Array
+    """(n_users,) of the items so far"""
+
+    @classmethod
+    def empty(cls, numbers: Float64Array, n_users: int) -> "ListMeans":
+        """Without items."""
+        return cls(numbers, np.zeros(n_users), np.zeros(n_users, np.int64))
+
+    def add(self, owner: IntArray, items: IntArray) -> None:
+        """Counts `items` of the users at the positions `owner`, ascending."""
+        if len(owner):
+            first, size = int(owner[0]), int(owner[-1] - owner[0]) + 1
+            sums = np.bincount(owner - first, weights=self.numbers[items], minlength=size)
+            self.sums[first : first + size] += sums
+            self.counts[first : first + size] += np.bincount(owner - first, minlength=size)
+
+    def value(self) -> Float64Array:
+        """(n_users,) means, NaN for users without items."""
+        means = np.full(len(self.sums), np.nan)
+        np.divide(self.sums, self.counts, out=means, where=self.counts > 0)
+        return means
+
+
+@dataclass(frozen=True)
+class TopLists:
+    """All that is asked about the users' top k, for every k that is wanted; ties by item."""
+
+    n_items: int
+    shown: dict[int, BoolArray]
+    """(n_items,) for each k of coverage: whether the item stood in some user's top k"""
+    means: dict[tuple[str, int], ListMeans]
+    """By kind and k"""
+    profiles: Float64Array
+    """(n_users,) mean number of training users over each user's own training items; empty if not wanted"""
+
+    @classmethod
+    def of(cls, metrics: Sequence[Metric], model: Ranker, users: Int64Array, crowd: Crowd | None = None) -> "TopLists":
+        """Empty, for those of `metrics` that need it; `users` are the model's numbers of them.
+
+        `crowd` is that of all training data, where `model` knows but a part of the users.
+        """
+        n_items = len(model.item_map)
+        shown = {metric.cut: np.zeros(n_items, np.bool_) for metric in metrics if metric.kind == "coverage"}
+        wanted = {(metric.kind, metric.cut) for metric in metrics if metric.kind in ("novelty", "popularity")}
+        if not wanted:
+            return cls(n_items, shown, {}, np.empty(0))
+        seen_by, n_users = training_users(model) if crowd is None else crowd
+        information = np.log2(max(n_users, 1)) - np.log2(np.maximum(seen_by, 1.0))
+        numbers = {"novelty": information, "popularity": seen_by}
+        means = {(kind, cut): ListMeans.empty(numbers[kind], len(users)) for kind, cut in wanted}
+        return cls(n_items, shown, means, _profiles(model, users, seen_by))
+
+    @property
+    def depth(self) -> int:
+        """Number of top places that matter."""
+        return min(max((*self.shown, *(cut for _, cut in self.means)), default=0), self.n_items)
+
+    def add(self, owner: IntArray, items: IntArray, places: IntArray) -> None:
+        """Count `items`, -1 for none, on these 0-based places of the users at the positions `owner`, ascending."""
+        for cut, shown in self.shown.items():
+            shown[items[(places < cut) & (items >= 0)]] = True
+        for (_, cut), means in self.means.items():
+            chosen = (places < cut) & (items >= 0)
+            means.add(owner[chosen], items[chosen])
+
+    def add_block(self, first: int, block: Float32Array) -> None:
+        """Count the best of some scores, NaN for no candidate; the rows are the users from position `first` on."""
+        if self.depth:
+            best = top_items(block, self.depth)
+            owner = np.repeat(np.arange(first, first + len(best)), self.depth)
+            self.add(owner, best.ravel(), np.tile(np.arange(self.depth), len(best)))
+
+    def coverage(self, cut: int) -> float:
+        """Share of the catalogue in some user's top `cut`."""
+        return float(self.shown[cut].mean())
+
+    def value(self, metric: Metric) -> Float64Array:
+        """(n_users,) novelty or popularity of each user's list; NaN without items, or without training rows."""
+        means = self.means[metric.kind, metric.cut].value()
+        return means if metric.kind == "novelty" else means / self.profiles
+
+
+def needs_crowd(metrics: Sequence[Metric]) -> bool:
+    """Whether one of `metrics` asks how many training users an item has."""
+    return any(metric.kind in ("novelty", "popularity") for metric in metrics)
+
+
+def training_users(model: Ranker) -> Crowd:
+    """Training users of each item, and of all; rows of one pair count once."""
+    owner = np.repeat(np.arange(len(model.user_map)), np.diff(model.seen_indptr))
+    pairs = np.unique(owner * len(model.item_map) + model.seen_indices)
+    counts = np.bincount(pairs % len(model.item_map), minlength=len(model.item_map))
+    return Crowd(counts.astype(np.float64), int((np.diff(model.seen_indptr) > 0).sum()))
+
+
+def _profiles(model: Ranker, users: Int64Array, seen_by: Float64Array) -> Float64Array:
+    """(n_users,) mean of `seen_by` over each user's training items; NaN without any."""
+    owner = np.repeat(np.arange(len(model.user_map)), np.diff(model.seen_indptr))
+    sums = np.bincount(owner, weights=seen_by[model.seen_indices], minlength=len(model.user_map))
+    means = np.full(len(sums), np.nan)
+    np.divide(sums, np.diff(model.seen_indptr), out=means, where=np.diff(model.seen_indptr) > 0)
+    return np.asarray(means[users])

@@ -1,0 +1,1 @@
+"""Experiments: comparing, tuning, reproducing the paper, and reporting on it."""

@@ -1,0 +1,279 @@
+"""Models of other libraries in a comparison: two methods are enough, and adapters for implicit and LightFM.
+
+    class Mine:
+        name = "mine"
+        def fit(self, train): ...                 # topnrank.Interactions
+        def score(self, users, items): ...        # arrays of original ids, pair by pair; one number for each
+
+    topnrank.compare([topnrank.TopNRank(), Mine(), ImplicitModel(AlternatingLeastSquares(factors=50))], data)
+
+Each repeat fits a fresh copy (`copy.deepcopy`) of the object given. Scores must be numbers for every pair, also with users
+and items that the model does not know; the adapters give such pairs `LOWEST`, so that they stand last.
+"""
+
+import copy
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Protocol, Self, final, runtime_checkable
+
+import numpy as np
+
+from topnrank._typing import Float32Array, IdArray, Int32Array, Int64Array, IntArray
+from topnrank.data.feedback.by_name import feedback_from
+from topnrank.data.feedback.policies import Feedback, Threshold
+from topnrank.data.ids import IdMap
+from topnrank.data.interactions import Interactions
+from topnrank.errors import DataError, ParameterError
+
+LOWEST = float(np.finfo(np.float32).min)
+"""The score of a pair with a user or an item that the model does not know."""
+LIKED = 4.0
+"""The lowest rating of a like, unless a feedback policy says otherwise."""
+_PAIRS = 2**20
+"""Pairs that a competitor is asked for at a time."""
+
+
+@runtime_checkable
+class Competitor(Protocol):
+    """What a model of another library must offer."""
+
+    name: str
+    """Name of its row"""
+
+    def fit(self, train: Interactions) -> Any:
+        """Learns from the training rows; what it returns is not used."""
+
+    def score(self, users: IdArray, items: IdArray) -> Any:
+        """One number for each pair (users[k], items[k]) of original ids; the higher, the better."""
+
+
+@runtime_checkable
+class FullScorer(Protocol):
+    """A competitor that scores all items at once, which is faster than pair by pair."""
+
+    def score_all(self, users: IdArray, items: IdArray) -> Any:
+        """(len(users), len(items)) scores of all items for each user."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class CompetitorRanker:
+    """A fitted competitor as `topnrank.evaluation.evaluate` wants it: users and items are those of the training data."""
+
+    competitor: Competitor
+    train: Interactions
+    """Unique (user, item) pairs"""
+
+    @classmethod
+    def fit(cls, competitor: Competitor, train: Interactions) -> "CompetitorRanker":
+        """Fits the competitor."""
+        competitor.fit(train)
+        return cls(competitor, train.take(train.pair_starts))
+
+    @property
+    def user_map(self) -> IdMap:
+        """Ids of all users."""
+        return self.train.users
+
+    @property
+    def item_map(self) -> IdMap:
+        """Ids of all items."""
+        return self.train.items
+
+    @property
+    def seen_indptr(self) -> Int64Array:
+        """With `seen_indices`: CSR of the training items of each user."""
+        return self.train.indptr
+
+    @property
+    def seen_indices(self) -> Int32Array:
+        """See `seen_indptr`."""
+        return self.train.indices
+
+    def score_pairs(self, users: IntArray, items: IntArray) -> Float32Array:
+        """Scores of pairs given by number, as 32-bit numbers."""
+        ids = self.user_map.ids[users], self.item_map.ids[items]
+        scores = np.asarray(self.competitor.score(*ids))
+        return self._checked(scores, (len(users),), ids)
+
+    def score_block(self, users: IntArray) -> Float32Array:
+        """(len(users), n_items) scores of all items."""
+        n_items = len(self.item_map)
+        if isinstance(self.competitor, FullScorer):
+            ids = self.user_map.ids[users], self.item_map.ids
+            return self._checked(np.asarray(self.competitor.score_all(*ids)), (len(users), n_items), ids)
+        block = np.empty((len(users), n_items), np.float32)
+        size = max(1, _PAIRS // n_items)
+        for first in range(0, len(users), size):
+            some = users[first : first + size]
+            pairs = np.repeat(some, n_items), np.tile(np.arange(n_items), len(some))
+            block[first : first + size] = self.score_pairs(*pairs).reshape(len(some), n_items)
+        return block
+
+    def _checked(self, scores: Any, shape: tuple[int, ...], ids: tuple[IdArray, IdArray]) -> Float32Array:
+        """32-bit scores; an error where they are not one number for each pair."""
+        name = self.competitor.name
+        if scores.shape != shape or scores.dtype.kind not in "fiub":
+            raise DataError(
+                f"{name}: score must return numbers of shape {shape}, got {scores.dtype} of shape {scores.shape}; mend it"
+            )
+        largest = np.finfo(np.float32).max
+        narrow: Float32Array = np.clip(scores, -largest, largest).astype(np.float32)  # infinities stay first and last
+        if np.isnan(narrow).any():
+            place = np.argwhere(np.isnan(narrow))[0]
+            pair = ids[0].item(place[0]), ids[1].item(place[-1])
+            raise DataError(
+                f"{name}: the score of user {pair[0]!r} and item {pair[1]!r} is NaN; "
+                "return the lowest number for what it does not know"
+            )
+        return narrow
+
+
+class FactorAdapter(ABC):
+    """Base of the adapters: vectors of users and items whose product is the score, from likes alone.
+
+    Users and items without a like in training, and those not in it at all, are unknown to the model: all pairs with
+    them have the score `LOWEST`. Such users' lists are all ties.
+    """
+
+    def __init__(self, model: Any, *, name: str, feedback: Feedback | str | None) -> None:
+        self.model = model
+        """The model as given; it is never fitted itself, so that every `fit` starts afresh"""
+        self.name = name
+        self.feedback = feedback
+
+    @abstractmethod
+    def vectors(self, fitted: Any, weighed: Interactions) -> tuple[Any, Any]:
+        """Fits `fitted`; returns the vectors of users and items, (n_users, k) and (n_items, k)."""
+
+    def fit(self, train: Interactions) -> Self:
+        """Weighs the rows by the feedback policy and trains on those above 0."""
+        policy = Threshold(LIKED) if self.feedback is None and train.ratings is not None else self.feedback
+        weighed = feedback_from(policy, train)(train)
+        assert weighed.weights is not None
+        liked = weighed.weights > 0
+        if not liked.any():
+            raise DataError(f"{self.name}: no training row has a weight above 0, there is nothing to learn; {_LIKES}")
+        users, items = self.vectors(copy.deepcopy(self.model), weighed)
+        self._users, self._items = train.users, train.items
+        self._user_vectors = np.asarray(users, np.float32)
+        self._item_vectors = np.asarray(items, np.float32)
+        self._knows_user = np.bincount(weighed.user_index[liked], minlength=train.n_users) > 0
+        self._knows_item = np.bincount(weighed.indices[liked], minlength=train.n_items) > 0
+        return self
+
+    def score(self, users: Any, items: Any) -> Float32Array:
+        """Products of the vectors, pair by pair; `LOWEST` where the model does not know the user or the item."""
+        rows, columns = self._users.index(users), self._items.index(items)
+        products = np.einsum("nk,nk->n", self._user_vectors[rows], self._item_vectors[columns])
+        known = (rows >= 0) & self._knows_user[rows] & (columns >= 0) & self._knows_item[columns]
+        return np.where(known, products, np.float32(LOWEST))
+
+    def score_all(self, users: Any, items: Any) -> Float32Array:
+        """(len(users), len(items)) products, with the rule of `score`."""
+        rows, columns = self._users.index(users), self._items.index(items)
+        products = self._user_vectors[rows] @ self._item_vectors[columns].T
+        knows_item = (columns >= 0) & self._knows_item[columns]
+        known = ((rows >= 0) & self._knows_user[rows])[:, None] & knows_item[None, :]
+        return np.where(known, products, np.float32(LOWEST))
+
+
+_LIKES = "give a feedback policy, such as Threshold(3)"
+_SHORT_NAMES = {
+    "AlternatingLeastSquares": "implicit-als",
+    "BayesianPersonalizedRanking": "implicit-bpr",
+    "LogisticMatrixFactorization": "implicit-lmf",
+}
+
+
+@final
+class ImplicitModel(FactorAdapter):
+    """A factor model of the library implicit: ALS, BPR or LMF.
+
+    Parameters
+    ----------
+    model
+        Such as `implicit.als.AlternatingLeastSquares(factors=50, random_state=0)`. Without `random_state` its results
+        differ from run to run; BPR's do so on more than one thread, too (num_threads=1).
+    name
+        Name of the row; else by the kind of model.
+    feedback
+        How a row becomes a weight; weights above 0 are implicit's confidences. None: 1 for ratings of at least 4, or where
+        there are no ratings the weights of the data, or 1 for every row.
+    """
+
+    def __init__(self, model: Any, *, name: str | None = None, feedback: Feedback | str | None = None) -> None:
+        kind = type(model).__name__
+        if not (hasattr(model, "fit") and hasattr(model, "user_factors")):
+            raise ParameterError(
+                f"ImplicitModel needs a factor model of implicit (ALS, BPR, LMF), got {kind}; give one of those"
+            )
+        super().__init__(model, name=name or _SHORT_NAMES.get(kind, f"implicit-{kind}"), feedback=feedback)
+
+    def vectors(self, fitted: Any, weighed: Interactions) -> tuple[Any, Any]:
+        """Factors, which hold the biases of BPR and LMF as columns."""
+        fitted.fit(_matrix(weighed), show_progress=False)
+        return _numpy(fitted.user_factors), _numpy(fitted.item_factors)
+
+
+@final
+class LightFMModel(FactorAdapter):
+    """A `lightfm.LightFM` without side features.
+
+    Parameters
+    ----------
+    model
+        Such as `LightFM(no_components=50, loss="warp", random_state=0)`.
+    epochs
+        Passes over the training rows.
+    name, feedback
+        As those of `ImplicitModel`; weights above 0 are sample weights, which LightFM does not take with
+        loss="warp-kos". With loss="logistic" rows with weights below 0 are its negatives; other losses draw their own.
+    num_threads
+        More than one thread makes the results differ from run to run.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        epochs: int = 10,
+        name: str | None = None,
+        feedback: Feedback | str | None = None,
+        num_threads: int = 1,
+    ) -> None:
+        if not (hasattr(model, "fit") and hasattr(model, "get_user_representations")):
+            raise ParameterError(f"LightFMModel needs a lightfm.LightFM, got {type(model).__name__}; give one")
+        if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs < 1:
+            raise ParameterError(f"LightFMModel.epochs must be a whole number of at least 1, got {epochs!r}")
+        super().__init__(model, name=name or f"lightfm-{model.loss}", feedback=feedback)
+        self.epochs, self.num_threads = epochs, num_threads
+
+    def vectors(self, fitted: Any, weighed: Interactions) -> tuple[Any, Any]:
+        """Embeddings, with the items' biases as a column; users' biases do not change an order."""
+        weights = _matrix(weighed, negatives=fitted.loss == "logistic").tocoo()
+        signs, sizes = weights.copy(), weights
+        signs.data, sizes.data = np.sign(weights.data), np.abs(weights.data)
+        options = {"epochs": self.epochs, "num_threads": self.num_threads}
+        fitted.fit(signs, sample_weight=None if fitted.loss == "warp-kos" else sizes, **options)
+        (_, users), (bias, items) = fitted.get_user_representations(), fitted.get_item_representations()
+        ones = np.ones((len(users), 1), np.float32)
+        return np.hstack([users, ones]), np.hstack([items, np.asarray(bias)[:, None]])
+
+
+def _matrix(weighed: Interactions, *, negatives: bool = False) -> Any:
+    """A SciPy users x items matrix of the weights above 0, or of all but 0."""
+    try:
+        from scipy.sparse import csr_matrix
+    except ImportError:
+        raise ParameterError("the adapters need SciPy; install it with: pip install 'topnrank[compare]'") from None
+    weights = weighed.weights
+    assert weights is not None
+    rows = weighed.take(weights != 0 if negatives else weights > 0)
+    shape = (weighed.n_users, weighed.n_items)
+    return csr_matrix((rows.weights, rows.indices, rows.indptr), shape=shape, dtype=np.float32, copy=True)
+
+
+def _numpy(factors: Any) -> Any:
+    """Factors as an array, brought home from a GPU where they are there."""
+    return factors.to_numpy() if hasattr(factors, "to_numpy") else factors

@@ -1,0 +1,110 @@
+"""The result of a comparison: one value for each model, repeat, protocol, metric and user."""
+
+import os
+from dataclasses import dataclass, field
+from typing import Any, Self, final
+
+import numpy as np
+
+from topnrank._checks import one_of
+from topnrank._typing import Float64Array, IdArray
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """One model on one repeat."""
+
+    model: str
+    """Name of its row"""
+    repeat: int
+    """From 0"""
+    fit_seconds: float
+    evaluate_seconds: float
+    values: dict[tuple[str, str], Float64Array]
+    """(protocol, metric) -> (n_users,) values over `Comparison.users`, NaN where not defined for the user"""
+    curve: list[dict[str, float]]
+    """One record per round of training where there are rounds"""
+    error: str | None
+    """Why the cell failed; `values` is empty then"""
+    facts: dict[str, Any] = field(default_factory=dict)
+    """JSON: the key of the cell's file, and what the split of its repeat holds"""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Some models on the same splits; the statistics of `topnrank.experiments.statistics` are made of it."""
+
+    models: tuple[str, ...]
+    """Names of the rows, in order"""
+    protocols: tuple[str, ...]
+    metrics: tuple[str, ...]
+    repeats: int
+    users: IdArray
+    """Original ids of all users of the data"""
+    settings: dict[str, Any]
+    """JSON: split, seeds, relevance and tie rules, parameters by row, versions, hardware"""
+    facts: dict[str, Any]
+    """JSON: sizes of the data and the splits, users left out, effective N"""
+    cells: dict[tuple[str, int], Cell]
+    """By row name and repeat"""
+
+    def values(self, model: str, protocol: str, metric: str) -> Float64Array:
+        """(repeats, n_users) values; NaN where not defined for the user, and in the rows of failed cells."""
+        one_of("model", model, self.models)
+        key = one_of("protocol", protocol, self.protocols), one_of("metric", metric, self.metrics)
+        values = np.full((self.repeats, len(self.users)), np.nan)
+        for repeat in range(self.repeats):
+            cell = self.cells.get((model, repeat))
+            if cell is not None and key in cell.values:
+                values[repeat] = cell.values[key]
+        return values
+
+    def repeat_means(self, model: str, protocol: str, metric: str) -> Float64Array:
+        """(repeats,) means over users; NaN for failed cells."""
+        values = self.values(model, protocol, metric)
+        return np.array([_mean(row) for row in values])
+
+    def mean(self, model: str, protocol: str, metric: str) -> float:
+        """Mean over repeats of the mean over users; NaN if every repeat failed."""
+        return _mean(self.repeat_means(model, protocol, metric))
+
+    def spread(self, model: str, protocol: str, metric: str) -> float:
+        """Standard deviation (n - 1) over repeats of the mean over users; NaN for fewer than two repeats."""
+        means = self.repeat_means(model, protocol, metric)
+        means = means[~np.isnan(means)]
+        return float(means.std(ddof=1)) if len(means) > 1 else float("nan")
+
+    def error(self, model: str) -> str | None:
+        """Why the model failed, and in how many repeats; None if it did not."""
+        one_of("model", model, self.models)
+        cells = [self.cells.get((model, repeat)) for repeat in range(self.repeats)]
+        errors = [cell.error for cell in cells if cell is not None and cell.error is not None]
+        if not errors:
+            return None
+        return errors[0] if len(errors) == self.repeats else f"in {len(errors)} of {self.repeats} repeats: {errors[0]}"
+
+    def seconds(self, model: str) -> float:
+        """Mean seconds of a fit over the repeats that did not fail; NaN if all did."""
+        one_of("model", model, self.models)
+        cells = [cell for (name, _), cell in self.cells.items() if name == model and cell.error is None]
+        return float(np.mean([cell.fit_seconds for cell in cells])) if cells else float("nan")
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Writes safetensors files into `folder`, which is made where it is missing; refuses that of another comparison."""
+        from topnrank.experiments.compare.folder import Folder
+
+        Folder.of(folder, self.settings.get("identity", {})).write(self)
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Self:
+        """The finished comparison in `folder`."""
+        from topnrank.experiments.compare.folder import read_comparison
+
+        return cls(**read_comparison(folder))
+
+
+def _mean(values: Float64Array) -> float:
+    defined = values[~np.isnan(values)]
+    return float(defined.mean()) if len(defined) else float("nan")

@@ -1,0 +1,326 @@
+"""The figures of a comparison: curves over cut-offs, differences, single users, runtime, training, list lengths.
+
+    for picture in pictures(comparison):
+        picture.write(f"figures/{picture.name}.svg")
+
+Needs Matplotlib (`pip install 'topnrank[report]'`); nothing is shown on a screen.
+"""
+
+import math
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from topnrank._checks import one_of
+from topnrank._typing import Float64Array
+from topnrank.experiments.compare.result import Comparison
+from topnrank.experiments.report.formatting import metric_label, protocol_label, short_labels, shortened, signed
+from topnrank.experiments.report.plot_style import (
+    GRID,
+    INK,
+    SOFT,
+    Look,
+    hide_empty,
+    inline_svg,
+    legend_below,
+    log_axis,
+    looks,
+    sheet,
+    style,
+    svg_text,
+)
+from topnrank.experiments.report.summary import USUAL_CUTS, Row, Summary
+from topnrank.experiments.statistics import PairedTest, per_user
+from topnrank.io.atomic import write_atomically
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MOST_PANELS = 8
+"""More small panels than this are no longer looked at one by one."""
+_NOISE = 1e-12
+"""Averages over repeats that differ by less are equal."""
+MOST_POINTS = 400
+"""Points of a line over users: enough for the eye, and few enough for a page."""
+
+
+@final
+@dataclass(frozen=True)
+class Picture:
+    """A figure with its words."""
+
+    name: str
+    """Short, for files and links."""
+    title: str
+    description: str
+    """What it shows and how to read it; its text for those who do not see it."""
+    figure: "Figure"
+
+    def svg(self) -> str:
+        """An SVG document."""
+        return svg_text(self.figure)
+
+    def inline(self) -> str:
+        """An SVG element for a page, in the page's colours."""
+        from html import escape
+
+        return inline_svg(self.svg(), self.name, escape(f"{self.title}. {self.description}"))
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Writes the figure; the ending says how: .svg, .pdf or .png."""
+        kind = one_of("the ending of a figure's file", Path(path).suffix.lower().lstrip("."), ("svg", "pdf", "png"))
+        if kind == "svg":
+            write_atomically(path, lambda temporary: _write_text(temporary, self.svg()))
+            return
+        with style():
+            write_atomically(path, lambda temporary: self.figure.savefig(temporary, format=kind, dpi=200))
+
+
+def _write_text(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+
+
+def pictures(comparison: Comparison | Summary, reference: str | None = None) -> list[Picture]:
+    """All figures that the comparison has numbers for."""
+    summary = Summary.of(comparison, reference)
+    with style():
+        return list(_all(summary))
+
+
+def _all(summary: Summary) -> Iterator[Picture]:
+    for protocol in summary.comparison.protocols:
+        for draw in (curves, differences, runtime, user_differences):
+            if (picture := draw(summary, protocol)) is not None:
+                yield picture
+    for draw_once in (objectives, validation, list_lengths):
+        if (picture := draw_once(summary)) is not None:
+            yield picture
+
+
+def _title(what: str, summary: Summary, protocol: str) -> str:
+    """With the protocol, where there are several."""
+    return f"{what}, {protocol_label(protocol)}" if len(summary.comparison.protocols) > 1 else what
+
+
+def _measured(summary: Summary, protocol: str) -> list[Row]:
+    return [row for row in summary.rows[protocol] if row.scores]
+
+
+# -- quality ------------------------------------------------------------------------------------------------------------
+
+
+def curves(summary: Summary, protocol: str) -> Picture | None:
+    """A metric over its cut-offs, with 95 % bands."""
+    kind = summary.headline.partition("@")[0]
+    cuts = sorted(int(m.partition("@")[2]) for m in summary.comparison.metrics if m.startswith(f"{kind}@"))
+    rows = _measured(summary, protocol)
+    if len(cuts) < 2 or not rows:
+        return None
+    figure, (axes,) = sheet(2.9)
+    drawn = looks(summary.drawn, summary.controls)
+    for row in rows:
+        scores = [row.scores[f"{kind}@{cut}"] for cut in cuts]
+        look = drawn[row.model]
+        low, high = zip(*(score.interval for score in scores), strict=True)
+        axes.fill_between(cuts, low, high, color=look.color, alpha=0.13, linewidth=0)
+        marked = [place for place, cut in enumerate(cuts) if len(cuts) <= 6 or str(cut) in USUAL_CUTS]
+        axes.plot(cuts, [score.mean for score in scores], markevery=marked, **look.line())
+    axes.set_xticks(cuts if len(cuts) <= 6 else [cuts[0], *(cut for cut in cuts if cut % 5 == 0)])
+    axes.set(xlabel="cut-off k", ylabel=f"{metric_label(kind)}@k")
+    legend_below(figure, axes)
+    words = "Mean over users and repeats at each cut-off; the bands are 95 % bootstrap intervals over users."
+    return Picture(f"curves-{protocol}", _title(f"{metric_label(kind)}@k", summary, protocol), words, figure)
+
+
+def differences(summary: Summary, protocol: str) -> Picture | None:
+    """The mean difference of the reference to every other row, with 95 % intervals."""
+    tests = [t for t in summary.tests(protocol) if t.metric == summary.headline and math.isfinite(t.difference)]
+    if not tests:
+        return None
+    tests = sorted(tests, key=lambda test: test.difference)
+    figure, (axes,) = sheet(0.75 + 0.27 * len(tests))
+    drawn = looks(summary.drawn, summary.controls)
+    for place, test in enumerate(tests):
+        look, (low, high) = drawn[test.second], test.interval
+        axes.plot([low, high], [place, place], color=look.color, linewidth=2.2, solid_capstyle="round")
+        axes.plot([test.difference], [place], color=look.color, marker=look.marker, markersize=6.5)
+    axes.axvline(0.0, color=INK, linewidth=1.0)
+    axes.set_yticks(range(len(tests)), list(short_labels([test.second for test in tests], 26).values()))
+    axes.set(ylim=(len(tests) - 0.4, -0.6), xlabel=f"difference in {metric_label(summary.headline)}")
+    axes.locator_params(axis="x", nbins=5)
+    axes.grid(False, axis="y")
+    name = shortened(summary.reference, 34)
+    words = (
+        f"Mean difference per user between {name} and each other row, with 95 % intervals; "
+        f"right of zero {name} is better, an interval across zero leaves it open."
+    )
+    title = _title(f"{name} against the others at {metric_label(summary.headline)}", summary, protocol)
+    return Picture(f"differences-{protocol}", title, words, figure)
+
+
+def user_differences(summary: Summary, protocol: str) -> Picture | None:
+    """For each other row, the differences of all users in order: who gains, who loses, and how much."""
+    tests = [t for t in summary.tests(protocol) if t.metric == summary.headline and math.isfinite(t.difference)]
+    if not tests:
+        return None
+    which = f"The {MOST_PANELS} strongest others; each" if len(tests) > MOST_PANELS else "Each"
+    tests = sorted(tests, key=lambda test: test.difference)[:MOST_PANELS]
+    columns = min(2, len(tests))
+    lines = -(-len(tests) // columns)
+    figure, panels = sheet(0.5 + 1.6 * lines, lines, columns, sharex=True)
+    drawn = looks(summary.drawn, summary.controls)
+    titles = short_labels([test.second for test in tests], 13)
+    for axes, test in zip(panels, tests, strict=False):
+        _draw_users(axes, summary, test, drawn)
+        axes.set_title(f"against {titles[test.second]}", loc="left")
+    hide_empty(panels, len(tests), columns)
+    figure.supxlabel("users, in order of their difference", fontsize=10)
+    figure.supylabel(f"difference in {metric_label(summary.headline)}", fontsize=10)
+    name = shortened(summary.reference, 34)
+    words = (
+        f"{which} panel: {metric_label(summary.headline)} of {name} minus that of the other row, for every user, in order. "
+        "Above zero the reference is better for them. The line across is the mean, its band the interval; scales differ."
+    )
+    return Picture(f"users-{protocol}", _title("Differences user by user", summary, protocol), words, figure)
+
+
+def _draw_users(axes: "Axes", summary: Summary, test: PairedTest, drawn: Mapping[str, Look]) -> None:
+    """One panel: sorted differences, filled above and below zero, with the mean and its interval."""
+    first, second = (
+        summary.comparison.values(model, test.protocol, test.metric) for model in (test.first, test.second)
+    )
+    gaps = per_user(first - second)
+    gaps = np.sort(gaps[~np.isnan(gaps)])
+    shares = np.linspace(0.0, 1.0, min(MOST_POINTS, max(len(gaps), 2)))
+    line = np.quantile(gaps, shares)
+    for part, model in ((np.maximum(line, 0.0), test.first), (np.minimum(line, 0.0), test.second)):
+        axes.fill_between(100 * shares, part, 0.0, color=drawn[model].color, alpha=0.55, linewidth=0)
+    axes.axhline(0.0, color=SOFT, linewidth=0.8)
+    axes.axhspan(*test.interval, color=INK, alpha=0.18, linewidth=0)
+    axes.axhline(test.difference, color=INK, linewidth=0.8)
+    better, worse = (round(100 * float(share)) for share in ((gaps > _NOISE).mean(), (gaps < -_NOISE).mean()))
+    facts = f"mean {signed(test.difference)}\nbetter {better} %, worse {worse} %"
+    axes.text(0.03, 0.97, facts, transform=axes.transAxes, va="top", fontsize=8.5, linespacing=1.3)
+    axes.set_xticks([0, 50, 100], ["0 %", "50 %", "100 %"])
+    axes.locator_params(axis="y", nbins=4)
+    low, high = axes.get_ylim()
+    axes.set_ylim(low, high + 0.45 * (high - low))  # room for the words
+
+
+def runtime(summary: Summary, protocol: str) -> Picture | None:
+    """Quality against the time of a fit."""
+    rows = [row for row in _measured(summary, protocol) if math.isfinite(row.seconds)]
+    if len(rows) < 2:
+        return None
+    figure, (axes,) = sheet(2.7)
+    drawn = looks(summary.drawn, summary.controls)
+    for row in rows:
+        score, look, at = row.scores[summary.headline], drawn[row.model], max(row.seconds, 1e-4)
+        axes.plot([at, at], score.interval, color=look.color, linewidth=1.4, alpha=0.7)
+        axes.plot([at], [score.mean], **(look.line() | {"linestyle": "none", "markersize": 7}))
+    axes.margins(x=0.08)
+    log_axis(axes, lambda seconds: f"{seconds:,.0f} s" if seconds >= 1 else f"{1000 * seconds:g} ms")
+    axes.set(xlabel="time to fit (log scale)", ylabel=metric_label(summary.headline))
+    legend_below(figure, axes)
+    words = "Mean time of one fit against the metric, with 95 % intervals over users; up and to the left is better."
+    return Picture(f"runtime-{protocol}", _title("Quality against runtime", summary, protocol), words, figure)
+
+
+# -- training and data --------------------------------------------------------------------------------------------------
+
+
+def _histories(comparison: Comparison, key: str) -> dict[str, list[tuple[list[float], list[float]]]]:
+    """(rounds, values) of each repeat of every model whose training recorded `key`."""
+    found: dict[str, list[tuple[list[float], list[float]]]] = {}
+    for model in comparison.models:
+        for repeat in range(comparison.repeats):
+            cell = comparison.cells.get((model, repeat))
+            records = [record for record in (cell.curve if cell else []) if math.isfinite(record.get(key, math.nan))]
+            if len(records) > 1:
+                rounds = [record.get("round", place) for place, record in enumerate(records, 1)]
+                found.setdefault(model, []).append((rounds, [record[key] for record in records]))
+    return found
+
+
+def objectives(summary: Summary) -> Picture | None:
+    """The objective over the rounds of training, a panel for each model."""
+    found = _histories(summary.comparison, "objective")
+    shown = list(found)[:MOST_PANELS]
+    if not shown:
+        return None
+    columns = min(2, len(shown))
+    lines = -(-len(shown) // columns)
+    figure, panels = sheet(0.4 + 1.45 * lines, lines, columns)
+    drawn, titles = looks(summary.drawn, summary.controls), short_labels(shown, 22)
+    for axes, model in zip(panels, shown, strict=False):
+        for rounds, values in found[model]:
+            axes.plot(rounds, values, color=drawn[model].color, linewidth=1.2, alpha=0.8)
+        axes.set_title(titles[model], loc="left")
+        axes.locator_params(axis="x", integer=True, nbins=4)
+        axes.locator_params(axis="y", nbins=4)
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:.4g}")
+    hide_empty(panels, len(shown), columns)
+    figure.supxlabel("round", fontsize=10)
+    figure.supylabel("objective", fontsize=10)
+    return Picture("objective", "Training: objective", _OBJECTIVE_WORDS, figure)
+
+
+_OBJECTIVE_WORDS = (
+    "Mean loss of the lists visited in each round, one line per repeat. Each model minimises an objective of its own, "
+    "so heights are not comparable between panels."
+)
+_NOT_METRICS = {"round", "iteration", "objective", "effective_n", "moved"}
+
+
+def validation(summary: Summary) -> Picture | None:
+    """The validation metric over the rounds, of the models that were trained with one."""
+    curves_ = [record for cell in summary.comparison.cells.values() for record in cell.curve]
+    keys = [key for key in dict.fromkeys(key for record in curves_ for key in record) if key not in _NOT_METRICS]
+    if not keys:
+        return None
+    found = _histories(summary.comparison, keys[0])
+    if not found:
+        return None
+    figure, (axes,) = sheet(2.6)
+    drawn = looks(summary.drawn, summary.controls)
+    for model, runs in found.items():
+        for place, (rounds, values) in enumerate(runs):
+            look = {"color": drawn[model].color, "linestyle": drawn[model].dashes, "linewidth": 1.3}
+            axes.plot(rounds, values, **look, label=drawn[model].label if place == 0 else None)
+    axes.locator_params(axis="x", integer=True)
+    axes.set(xlabel="round", ylabel=f"validation {metric_label(keys[0])}")
+    legend_below(figure, axes)
+    words = "Measured after each round on rows held out of the training part, one line per repeat."
+    return Picture("validation", "Training: validation metric", words, figure)
+
+
+def list_lengths(summary: Summary) -> Picture | None:
+    """How long the users' lists are."""
+    lengths = _lengths(summary.comparison.facts)
+    if lengths is None:
+        return None
+    figure, (axes,) = sheet(2.2)
+    spread = lengths.max() / max(float(np.median(lengths)), 1.0) > 8
+    bins = np.geomspace(max(lengths.min(), 1), lengths.max() + 1, 31) if spread else np.histogram_bin_edges(lengths, 30)
+    axes.hist(lengths, bins=bins.tolist(), color=SOFT, alpha=0.75, edgecolor=GRID, linewidth=0.4)
+    middle = float(np.median(lengths))
+    axes.axvline(middle, color=INK, linewidth=1.2)
+    where: dict[str, Any] = {"xycoords": axes.get_xaxis_transform(), "textcoords": "offset points"}
+    axes.annotate(f"median {middle:,.0f}", (middle, 1.0), (4, 0), va="top", fontsize=9.5, **where)
+    if spread:
+        log_axis(axes, lambda length: f"{length:,.0f}")
+    axes.set(xlabel="rows of a user" + (" (log scale)" if spread else ""), ylabel="users")
+    return Picture("lengths", "List lengths", "How many users have lists of which length, in the whole data.", figure)
+
+
+def _lengths(facts: Mapping[str, Any]) -> Float64Array | None:
+    """The users' list lengths, if the facts hold how many users have each."""
+    counts = facts.get("list_length_counts")
+    if not isinstance(counts, Mapping) or sum(counts.values()) < 2:
+        return None
+    return np.repeat([float(length) for length in counts], [int(count) for count in counts.values()])

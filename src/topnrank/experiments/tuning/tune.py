@@ -1,0 +1,243 @@
+"""`tune`: hyper-parameters by their value on validation data."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
+
+from topnrank._checks import check_interactions, one_of
+from topnrank.data.interactions import Interactions
+from topnrank.errors import DivergenceError, ParameterError
+from topnrank.evaluation import evaluate, split_per_user
+from topnrank.evaluation.metrics import parse_metrics
+from topnrank.experiments.tuning.study import Measured, Trials, Watcher, load_optuna, open_trials
+from topnrank.models.base import Model
+from topnrank.models.factor.model import FactorModel
+from topnrank.models.persistence import encode, write_params
+from topnrank.models.search_space import Choice, Range, Space
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+M = TypeVar("M", bound=Model)
+
+
+class TuneOptions(TypedDict, total=False):
+    """Options of `tune`, explained there."""
+
+    metric: str
+    validation: float
+    patience: int
+    seed: int
+    fixed: Mapping[str, Any]
+    space: Space
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What a search found."""
+
+    model: Model
+    """A model with the best hyper-parameters, not fitted yet"""
+    value: float
+    """Its metric on validation data: the best of many, so a little too good; measure on test data"""
+    metric: str
+    trials: list[dict[str, Any]]
+    """One record for each trial: state ("complete", "pruned", "diverged"), value, epochs, seconds, settings"""
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The best hyper-parameters, those that were not searched included."""
+        return self.model.get_params()
+
+    def save_params(self, path: str | os.PathLike[str]) -> None:
+        """Writes them as JSON, for `topnrank train --params` and `topnrank compare --params`."""
+        write_params(path, self.model, metric=self.metric, validation_value=self.value, trials=len(self.trials))
+
+
+@dataclass(frozen=True)
+class Search:
+    """What is searched, and how a setting is judged."""
+
+    base: Model
+    """Holds the values of what is not searched"""
+    space: Space
+    """Without the number of epochs"""
+    rounds: int | None
+    """The most epochs of a trial, of which the best is kept; None where their number is fixed"""
+    metric: str
+    validation: float
+    patience: int
+    seed: int
+
+    def measure(
+        self, parts: tuple[Interactions, Interactions], settings: Mapping[str, Any], watcher: Watcher | None, own: bool
+    ) -> Measured:
+        """The metric of `settings`: fitted on the first part, measured on the second."""
+        part, held_out = parts
+        if not isinstance(self.base, FactorModel):
+            plain = _changed(self.base, settings).fit(part)
+            task = plain.fitted.facts.get("protocol", "rated")
+            judged = evaluate(plain, plain.weigh(held_out), metrics=[self.metric], protocol=task)
+            return Measured(judged[self.metric], None)
+        length = {} if self.rounds is None else {"epochs": self.rounds}
+        model = _changed(self.base, {**settings, **length})
+        callbacks = [] if watcher is None else [watcher]
+        patience = self.patience if self.rounds else (model.epochs or model.iterations or 1)
+        if own:  # never stopped before the number of epochs that the model has of itself
+            patience = max(patience, self.base.epochs or 1)
+        model.fit(part, validation=held_out, metric=self.metric, patience=patience, callbacks=callbacks)
+        if self.rounds is None:
+            return Measured(model.history_[-1][self.metric], None)
+        return Measured(model.fitted.facts["validation"][self.metric], model.best_round_)
+
+    def identity(self, data: Interactions) -> dict[str, Any]:
+        """What must be equal for a search to go on from a file."""
+        kept = {name: encode(value) for name, value in self.base.get_params().items() if name not in self.space}
+        for free in ("num_threads", "engine", *(["epochs"] if self.rounds else [])):
+            kept.pop(free, None)
+        space = {name: repr(values) for name, values in self.space.items()}
+        told = {name: getattr(self, name) for name in ("metric", "validation", "patience", "seed", "rounds")}
+        return {"data": data.fingerprint(), "model": self.base.name, **told, "space": space, "kept": kept}
+
+
+def tune(
+    model: type[Model] | Model,
+    data: Interactions,
+    *,
+    trials: int = 50,
+    study: str | os.PathLike[str] | None = None,
+    progress: bool = False,
+    **options: Unpack[TuneOptions],
+) -> Tuned:
+    """Searches a model's hyper-parameters by Optuna (TPE), on validation data carved out of `data`.
+
+    The first trial has the model's own values, so the search never ends below them. The number of epochs is no
+    dimension of the search: each trial trains to the largest and its best round is kept, unless epochs are fixed.
+    Trials that fall behind the median of those before are given up; trials that diverge count as failed.
+
+    Parameters
+    ----------
+    model : a class, whose whole search space is searched, or a model: what differs from its class's defaults is kept.
+    data : training data. Rows for testing must not be among them.
+    trials : how many, those of an earlier call with the same `study` included.
+    study : a file that keeps the trials. The same call after a kill goes on from it and ends with the same result.
+    progress : show a progress bar on the terminal.
+    metric : what to maximise ("ndcg@10"), ranking the held-out rows, or all items where that is the model's task.
+    validation : share of each user's items held out of `data` (0.25).
+    patience : rounds without a better value before a trial stops (12).
+    seed : of the split and of the search (0); the model's own seed is a hyper-parameter.
+    fixed : hyper-parameters by name that keep these values.
+    space : `Range` and `Choice` by name, searched instead of the model's own space.
+    """
+    load_optuna()
+    check_interactions(data)
+    _check_numbers(trials, options)
+    search = make_search(model, options, data)
+    parts = split_per_user(data, test=search.validation, seed=search.seed)
+    found = open_trials(study, search.space, search.identity(data))
+    own = {name: search.base.get_params()[name] for name in search.space}
+    with _bar(progress, trials, search) as show:
+        show(found)
+        while len(found.finished()) < trials:
+            found.run(lambda settings, watcher, first: search.measure(parts, settings, watcher, first), own)
+            show(found)
+    return _best(search, found)
+
+
+def make_search(model: type[Model] | Model, options: TuneOptions, data: Interactions) -> Search:
+    """The search that the arguments of `tune` ask for; ParameterError where they make no sense."""
+    fixed, given = dict(options.get("fixed") or {}), options.get("space")
+    base = (model() if isinstance(model, type) else _changed(model, {})).set_params(**fixed)
+    base = base.spelt_out(data)
+    if both := [name for name in given or {} if name in fixed]:
+        raise ParameterError(f"tune: {both[0]} is in fixed and in space; leave it out of one of them")
+    space = dict(given or _own_space(model, base))
+    _check_space(base, space)
+    space = {name: values for name, values in space.items() if name not in fixed}
+    epochs = space.pop("epochs", None)
+    own_epochs = getattr(base, "epochs", None)
+    rounds = None if epochs is None or own_epochs is None else max(_largest(epochs), own_epochs)
+    if not space and rounds is None:
+        raise ParameterError(f"tune: nothing is left to search for {base.name}; fix fewer parameters or give a space")
+    metric, patience = options.get("metric", "ndcg@10"), options.get("patience", 12)
+    parse_metrics(metric)
+    return Search(base, space, rounds, metric, options.get("validation", 0.25), patience, options.get("seed", 0))
+
+
+def _check_numbers(trials: int, options: TuneOptions) -> None:
+    """Counts are whole numbers, the validation part is a share, and no option is misspelt."""
+    for name in options:
+        one_of("tune: an option", name, tuple(TuneOptions.__annotations__))
+    counts = {"trials": trials, "patience": options.get("patience", 12)}
+    for name, value in counts.items():
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise ParameterError(f"tune: {name} must be a whole number of at least 1, got {value!r}")
+    share = options.get("validation", 0.25)
+    if not (isinstance(share, int | float) and 0.0 < share < 1.0):
+        raise ParameterError(f"tune: validation must be a share between 0 and 1, both excluded, got {share!r}")
+
+
+def _check_space(base: Model, space: Space) -> None:
+    """Ranges and choices of parameters that the model has, all of them allowed."""
+    for name, values in space.items():
+        if name not in base.get_params():
+            known = ", ".join(base.get_params()) or "none"
+            raise ParameterError(f"tune: {base.name} has no parameter {name!r} to search; its parameters: {known}")
+        if not isinstance(values, Range | Choice):
+            raise ParameterError(f"tune: the space of {name} must be a Range or a Choice, got {values!r}")
+        for value in (values.low, values.high) if isinstance(values, Range) else values.values:
+            _changed(base, {name: int(value) if isinstance(values, Range) and values.whole else value})
+
+
+def _own_space(model: type[Model] | Model, base: Model) -> Space:
+    """The model's declared space, without what was set apart from the defaults."""
+    space = base.space()
+    if isinstance(model, type):
+        return space
+    defaults = type(base)().get_params()
+    return {name: values for name, values in space.items() if model.get_params()[name] == defaults[name]}
+
+
+def _largest(epochs: Range | Choice) -> int:
+    return int(epochs.high if isinstance(epochs, Range) else max(epochs.values))
+
+
+def _changed(model: M, settings: Mapping[str, Any]) -> M:
+    """A new model with the parameters of `model` but for `settings`."""
+    return type(model)(**(model.get_params() | dict(settings)))
+
+
+def _best(search: Search, found: Trials) -> Tuned:
+    """The best complete trial, the earliest of equals."""
+    records = found.records()
+    complete = [record for record in records if record["state"] == "complete"]
+    if not complete:
+        raise DivergenceError(
+            f"tune: all {len(records)} trials of {search.base.name} diverged; give a space with smaller learning rates"
+        )
+    best = max(complete, key=lambda record: record[search.metric])
+    length = {} if best["epochs"] is None else {"epochs": best["epochs"]}
+    return Tuned(_changed(search.base, {**best["settings"], **length}), best[search.metric], search.metric, records)
+
+
+@contextmanager
+def _bar(wanted: bool, trials: int, search: Search) -> "Iterator[Callable[[Trials], None]]":
+    """A bar with trials done, the best value so far and the time left; without it, a function that shows nothing."""
+    if not wanted:
+        yield lambda found: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    texts = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[best]}"))
+    with Progress(*texts, TimeRemainingColumn(), console=Console(stderr=True)) as bar:
+        task = bar.add_task(f"Tuning {search.base.name}", total=trials, best="")
+
+        def show(found: Trials) -> None:
+            values = [one[search.metric] for one in found.records() if one["state"] == "complete"]
+            best = f"best {search.metric} {max(values):.4f}" if values else ""
+            bar.update(task, completed=len(found.finished()), best=best)
+
+        yield show

@@ -1,0 +1,78 @@
+"""Files written whole or not at all, here and remote."""
+
+import errno
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from safetensors import SafetensorError
+
+from topnrank.errors import OutputError
+from topnrank.io.paths import Location, RemotePath, place
+
+
+def write_atomically(path: Location, write: Callable[[Path], None]) -> None:
+    """Lets `write` fill a temporary file beside `path`, then puts it in place at once; a failure leaves `path` as it was.
+
+    A file for elsewhere is filled on this machine, in the folder for temporary files.
+    """
+    target = place(path)
+    if isinstance(target, RemotePath):
+        _write_elsewhere(target, write)
+        return
+    if target.is_dir():
+        raise OutputError(f"{path}: is a folder; give the name of a file")
+    temporary: Path | None = None
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+        os.close(handle)
+        temporary = Path(name)
+        write(temporary)
+        _flush(temporary)
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, target)
+    except (OSError, SafetensorError) as error:
+        raise OutputError(_why_unwritable(path, error)) from error
+    finally:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+
+
+def _write_elsewhere(target: RemotePath, write: Callable[[Path], None]) -> None:
+    target.require_folder()  # before the work
+    try:
+        with tempfile.TemporaryDirectory(prefix="topnrank-") as folder:
+            temporary = Path(folder, target.name)
+            write(temporary)
+            target.put(temporary)
+    except (OSError, SafetensorError) as error:
+        if "No space left" in str(error) or "os error 28" in str(error):
+            where = tempfile.gettempdir()
+            raise OutputError(
+                f"{target}: cannot be prepared in {where}, where the disk is full; free some space or set TMPDIR "
+                "(nothing was overwritten)"
+            ) from error
+        raise OutputError(_why_unwritable(target, error)) from error
+
+
+def _flush(path: Path) -> None:
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _why_unwritable(path: Location, error: Exception) -> str:
+    code, text = getattr(error, "errno", None), str(error)
+    if code == errno.ENOSPC or "No space left" in text or "os error 28" in text:
+        return f"{path}: the disk is full; free some space or choose another place (nothing was overwritten)"
+    if code == errno.ENOENT:
+        return f"{path}: its folder does not exist; create it first"
+    if code in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return f"{path}: no permission to write there; choose another place"
+    return f"{path}: cannot be written ({error})"

@@ -1,0 +1,127 @@
+"""A batch seen from its items: a counting sort of its rows."""
+
+import numpy as np
+
+from topnrank._typing import Int32Array
+from topnrank.kernels.batch import Batch, Touched
+from topnrank.kernels.jit import Kernel, kernel, parallel_kernel, prange
+
+
+@kernel
+def _place(items, lo, hi, n, counts, visits):
+    """The rows lo .. hi of user n to where the next visit of their items goes."""
+    for p in range(lo, hi):
+        place = counts[items[p]]
+        visits[place, 0] = p
+        visits[place, 1] = n
+        counts[items[p]] = place + 1
+
+
+@kernel
+def _invert(batch, counts, touched, starts, own, visits):
+    """Fills the arrays of a `Touched`, the first three as far as the number of touched items, which it returns."""
+    n_touched = 0
+    for item in batch.items:
+        if counts[item] == 0:
+            touched[n_touched] = item
+            n_touched += 1
+        counts[item] += 1
+    starts[0] = 0
+    for t in range(n_touched):
+        starts[t + 1] = starts[t] + counts[touched[t]]
+        counts[touched[t]] = starts[t]  # from here on: where the item's next visit goes
+    for n in range(batch.users.size):
+        _place(batch.items, batch.offsets[n], batch.own[n], n, counts, visits)
+    for t in range(n_touched):
+        own[t] = counts[touched[t]]
+    for n in range(batch.users.size):
+        _place(batch.items, batch.own[n], batch.offsets[n + 1], n, counts, visits)
+    for t in range(n_touched):
+        counts[touched[t]] = 0
+    return n_touched
+
+
+def _touched(fill: Kernel, batch: Batch, counts: Int32Array) -> Touched:
+    flat, most = batch.items.size, min(batch.items.size, counts.shape[-1])
+    items, starts, own = np.empty(most, np.int32), np.empty(most + 1, np.int64), np.empty(most, np.int64)
+    visits = np.empty((flat, 2), np.int32)
+    n = fill(batch, counts, items, starts, own, visits)
+    return Touched(items[:n], starts[: n + 1], own[:n], visits)
+
+
+def invert(batch: Batch, counts: Int32Array) -> Touched:
+    """Counting sort of the batch by item; `counts` (n_items,) is zero before and after, so only touched items cost."""
+    return _touched(_invert, batch, counts)
+
+
+@kernel
+def _part_users(offsets, parts):
+    """(parts + 1,) where each part of a batch's users begins, so that all have about as many rows."""
+    starts = np.zeros(parts + 1, np.int64)
+    for part in range(1, parts + 1):
+        user = starts[part - 1]
+        while user < offsets.size - 1 and offsets[user] * parts < part * offsets[-1]:
+            user += 1
+        starts[part] = user
+    starts[parts] = offsets.size - 1
+    return starts
+
+
+@kernel
+def _running_places(counts, items, starts, own):
+    """Turns counts (kinds, parts, n_items) into where each part places its own and its sampled visits; fills the others."""
+    place, n_touched = 0, 0
+    for item in range(counts.shape[2]):
+        begin = place
+        for kind in range(counts.shape[0]):
+            for part in range(counts.shape[1]):
+                before = place
+                place += counts[kind, part, item]
+                counts[kind, part, item] = before
+            if kind == 0:
+                middle = place
+        if place > begin:
+            items[n_touched], starts[n_touched], own[n_touched] = item, begin, middle
+            n_touched += 1
+    starts[n_touched] = place
+    return n_touched
+
+
+@parallel_kernel
+def _invert_in_parts(batch, counts, items, starts, own, visits):
+    parts = _part_users(batch.offsets, counts.shape[1])
+    for part in prange(counts.shape[1]):
+        counts[:, part] = 0
+        for n in range(parts[part], parts[part + 1]):
+            for p in range(batch.offsets[n], batch.offsets[n + 1]):
+                counts[0 if p < batch.own[n] else 1, part, batch.items[p]] += 1
+    n_touched = _running_places(counts, items, starts, own)
+    for part in prange(counts.shape[1]):
+        for n in range(parts[part], parts[part + 1]):
+            _place(batch.items, batch.offsets[n], batch.own[n], n, counts[0, part], visits)
+            _place(batch.items, batch.own[n], batch.offsets[n + 1], n, counts[-1, part], visits)
+    return n_touched
+
+
+def invert_in_parts(batch: Batch, counts: Int32Array) -> Touched:
+    """`invert` by several threads; `counts` (2, parts, n_items) is scratch, (1, ...) will do where no items were sampled.
+
+    For batches of far more rows than items.
+
+    Each part of the users counts its visits to each item, running sums say where it places them, and it does: in the
+    batch's order, however many parts there are and whatever thread does them when. Touched items come in ascending order.
+    """
+    return _touched(_invert_in_parts, batch, counts)
+
+
+@kernel
+def count_visits(batch, touched, in_lists, in_histories):
+    """(t,) how often the penalty of each touched item counts: for its part in lists, and for its part in histories."""
+    for t in range(touched.items.size):
+        lo, own, hi = touched.starts[t], touched.own[t], touched.starts[t + 1]
+        in_histories[t], in_lists[t] = own - lo, 0.0
+        for place in range(lo, own):
+            p, n = touched.visits[place]
+            in_lists[t] += 1.0 if p >= batch.first[n] else 0.0
+        for place in range(own, hi):
+            in_lists[t] += batch.counts[touched.visits[place, 1]]

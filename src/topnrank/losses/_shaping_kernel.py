@@ -1,0 +1,38 @@
+"""Annealed cut, gradient budget and anchor, which the Top-N-Rank kernels share (reference: losses/shaping.py)."""
+
+from topnrank.kernels.jit import kernel
+
+FAINT = 1e-8
+"""As in losses/shaping.py: fainter gradients are rounding and are not blown up to the budget."""
+
+
+@kernel
+def annealed(n, m, anneal, progress):
+    """N_t = N + (m - N)_+ (1 - progress / anneal)_+, the gate's cut for a list of m items."""
+    if anneal <= 0.0:
+        return n
+    return n + max(m - n, 0.0) * max(1.0 - progress / anneal, 0.0)
+
+
+@kernel
+def budget_scale(settings, m, mass, size):
+    """What a gradient of that mass is multiplied by; `size` is what a faint one is faint against."""
+    if settings.budget > 0.0 and mass > FAINT * size:
+        return settings.budget * min(float(m), settings.n) / mass
+    return 1.0
+
+
+@kernel
+def add_squared(f, a, weight, G):
+    """Adds the squared term on centred scores and gains to both gradients; returns its value."""
+    shift = 0.0
+    for i in range(f.size):
+        shift += f[i] - a[i]
+    shift /= f.size
+    value = 0.0
+    for i in range(f.size):
+        z = f[i] - a[i] - shift
+        value += z * z
+        G[0, i] += weight * z
+        G[1, i] += weight * z
+    return 0.5 * weight * value

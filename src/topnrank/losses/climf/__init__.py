@@ -1,0 +1,1 @@
+"""CLiMF: a lower bound of the smoothed reciprocal rank."""

@@ -1,0 +1,1 @@
+"""GaussianRank: expected DCG of Gaussian ranks."""

@@ -1,0 +1,1 @@
+"""ListPMF: Plackett-Luce likelihood of the order of the ratings."""

@@ -1,0 +1,1 @@
+"""ListRank: cross entropy of top-one probabilities."""

@@ -1,0 +1,1 @@
+"""MF-ADG: averaged discounted gain."""

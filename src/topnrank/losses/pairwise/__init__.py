@@ -1,0 +1,1 @@
+"""BPR and WARP: losses of sampled pairs."""

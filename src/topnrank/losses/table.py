@@ -1,0 +1,104 @@
+"""From an objective to its kernel: the one table a new objective is entered in."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from topnrank._typing import Float32Array, Float64Array
+from topnrank.kernels.batch import Batch, Lists
+from topnrank.losses._ranks_kernel import LAPLACE, RAMP, RELU, SIGMOID, Step, sigmoid_terms
+from topnrank.losses.base import Objective, Occasion, evaluate_list
+from topnrank.losses.climf.kernel import CLiMFSettings, climf_lists, log_terms
+from topnrank.losses.climf.reference import CLiMFBound
+from topnrank.losses.gaussian.kernel import GaussianSettings, gaussian_lists
+from topnrank.losses.gaussian.reference import GaussianDCG
+from topnrank.losses.listpmf.kernel import BRESLOW, FIXED, SHUFFLED, PlackettLuceSettings, listpmf_lists
+from topnrank.losses.listpmf.reference import PlackettLuce
+from topnrank.losses.listrank.kernel import TopOneSettings, listrank_lists
+from topnrank.losses.listrank.reference import TopOneCrossEntropy
+from topnrank.losses.mfadg.kernel import mfadg_lists
+from topnrank.losses.mfadg.reference import AveragedDiscountedGain
+from topnrank.losses.pairwise.kernel import BPRSettings, WarpSettings, bpr_lists, warp_lists
+from topnrank.losses.pairwise.reference import PairwiseLogistic, WarpHinge
+from topnrank.losses.shaping import Squared
+from topnrank.losses.steps import Laplace, Ramp, ReLU, Sigmoid, StepFunction
+from topnrank.losses.tfmap.kernel import tfmap_lists
+from topnrank.losses.tfmap.reference import SmoothAP
+from topnrank.losses.truncated.kernel import TruncatedSettings, auc_lists, map_lists, mrr_lists
+from topnrank.losses.truncated.reference import TruncatedAUC, TruncatedMAP, TruncatedMRR
+from topnrank.losses.weighted_dcg.kernel import DCGSettings, squared_lists, weighted_dcg_lists
+from topnrank.losses.weighted_dcg.reference import WeightedDCG
+from topnrank.losses.xclimf.kernel import XCLiMFSettings, xclimf_lists
+from topnrank.losses.xclimf.reference import XCLiMFBound
+
+RunLists = Callable[[Batch, Float64Array, Float32Array, Float64Array], None]
+"""Fills the arrays G and report of `Lists` from a batch and its scores."""
+
+_STEPS: dict[type, int] = {ReLU: RELU, Sigmoid: SIGMOID, Laplace: LAPLACE, Ramp: RAMP}
+_TIES = {"breslow": BRESLOW, "shuffled": SHUFFLED, "fixed": FIXED}
+
+
+def _step(step: StepFunction) -> Step:
+    """The step as numbers for the rank engine."""
+    return Step(_STEPS[type(step)], float(getattr(step, "steepness", 1.0)), sigmoid_terms())
+
+
+def _logistic(steepness: float = 1.0) -> Step:
+    return _step(Sigmoid(steepness))
+
+
+def _weighted_dcg(o: WeightedDCG) -> RunLists:
+    numbers = (float(number) for number in (o.discount, o.budget, o.anchor, o.anneal, o.balance))
+    return partial(weighted_dcg_lists, _step(o.step), DCGSettings(float(o.n), o.truncate, o.exact, *numbers))
+
+
+def _truncated(o: Any, lists: Callable[..., None]) -> RunLists:
+    own = (getattr(o, "tau", 1.0), getattr(o, "margin", 1.0))
+    numbers = (float(number) for number in (o.budget, o.anchor, o.anneal, *own))
+    return partial(lists, _step(o.step), TruncatedSettings(float(o.n), o.truncate, *numbers))
+
+
+def _plackett_luce(o: PlackettLuce) -> RunLists:
+    return partial(listpmf_lists, PlackettLuceSettings(_TIES[o.ties], o.link == "sigmoid", o.normalize))
+
+
+def _top_one(o: TopOneCrossEntropy) -> RunLists:
+    return partial(listrank_lists, TopOneSettings(o.link == "sigmoid", o.per_item, float(o.scale)))
+
+
+_KERNELS: dict[type, Callable[[Any], RunLists]] = {
+    WeightedDCG: _weighted_dcg,
+    TruncatedMRR: lambda o: _truncated(o, mrr_lists),
+    TruncatedMAP: lambda o: _truncated(o, map_lists),
+    TruncatedAUC: lambda o: _truncated(o, auc_lists),
+    Squared: lambda o: squared_lists,
+    CLiMFBound: lambda o: partial(climf_lists, _logistic(), CLiMFSettings(o.mean_pairs, log_terms())),
+    XCLiMFBound: lambda o: partial(xclimf_lists, XCLiMFSettings(o.mean_pairs)),
+    SmoothAP: lambda o: partial(tfmap_lists, _logistic()),
+    TopOneCrossEntropy: _top_one,
+    PlackettLuce: _plackett_luce,
+    GaussianDCG: lambda o: partial(gaussian_lists, GaussianSettings(float(o.floor), o.normalize)),
+    AveragedDiscountedGain: lambda o: partial(mfadg_lists, _logistic(o.steepness)),
+    PairwiseLogistic: lambda o: partial(bpr_lists, BPRSettings(o.tries, o.pairs)),
+    WarpHinge: lambda o: partial(warp_lists, WarpSettings(float(o.margin), o.tries)),
+}
+
+
+def compiled_lists(objective: Objective) -> RunLists:
+    """The kernel of an objective, or its NumPy body list by list where it, or its step function, is the user's own."""
+    has_own_step = hasattr(objective, "step") and type(objective.step) not in _STEPS
+    if type(objective) not in _KERNELS or has_own_step:
+        return partial(_reference_lists, objective)
+    return _KERNELS[type(objective)](objective)
+
+
+def _reference_lists(
+    objective: Objective, batch: Batch, scores: Float64Array, G: Float32Array, report: Float64Array
+) -> None:
+    lists = Lists(G, report)
+    for n, (lo, hi) in enumerate(zip(batch.first, batch.offsets[1:], strict=True)):
+        own = max(batch.own[n], lo)
+        occasion = Occasion(int(hi - own), batch.weights[own:hi], int(batch.keys[n]), batch.progress)
+        g = evaluate_list(objective, scores[lo:hi], batch.gains[lo:hi], occasion)
+        lists.G[:, lo:hi] = g.user, g.item
+        lists.report[n] = g.value, g.active

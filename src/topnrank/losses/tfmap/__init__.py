@@ -1,0 +1,1 @@
+"""TFMAP: smoothed average precision."""

@@ -1,0 +1,1 @@
+"""MRR, MAP and AUC, smoothed and cut at N."""

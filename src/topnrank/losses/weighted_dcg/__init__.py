@@ -1,0 +1,1 @@
+"""Weighted DCG cut at N, smoothed: the loss of Top-N-Rank."""

@@ -1,0 +1,1 @@
+"""XCLiMF: a lower bound of the smoothed expected reciprocal rank."""

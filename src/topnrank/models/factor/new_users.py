@@ -1,0 +1,144 @@
+"""Users never seen in training: a history sum, or a vector fitted under the model's own objective."""
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from topnrank._typing import BoolArray, Float32Array, FloatArray, IntArray
+from topnrank.data.feedback.by_name import feedback_from_dict
+from topnrank.data.feedback.policies import Feedback, Threshold
+from topnrank.data.feedback.recency import timeless
+from topnrank.data.interactions import Interactions
+from topnrank.engines import Moment, make_engine, on_one_machine
+from topnrank.errors import ParameterError
+from topnrank.models.factor.fitted import history_sums
+from topnrank.models.factor.prepare import NOTHING, Fixed, prepare, sampling_chances, strengths_in_order
+from topnrank.models.linear.neighbors import linked
+from topnrank.scorers import Parameters, RatingResiduals, Rows, Rule, TypeChannels
+from topnrank.scorers.neighbors import SCALE
+from topnrank.training import make_optimizer, start_state
+
+if TYPE_CHECKING:
+    from topnrank.models.factor.model import FactorModel
+
+
+def score_histories(model: "FactorModel", indptr: IntArray, items: IntArray, values: FloatArray | None) -> Float32Array:
+    """(n, n_items) scores for users never seen, whose histories are a CSR, each from the oldest item to the latest."""
+    strengths = history_strengths(model, indptr)
+    if model.users == "history":
+        rows = Rows(
+            indptr.astype(np.int64), items.astype(np.int32), strengths, residuals_of(model, indptr, items, values)
+        )
+        vectors = history_sums(model, model.fitted.arrays, rows._replace(strengths=strengths))
+    else:
+        parts = (slice(lo, hi) for lo, hi in pairwise(indptr.tolist()))
+        vectors = np.stack([fold_in(model, items[own], None if values is None else values[own]) for own in parts])
+    scores = vectors.astype(np.float32) @ model.item_factors_.T + model.item_bias_
+    if (links := linked(model.fitted)) is not None:
+        for n, (lo, hi) in enumerate(pairwise(indptr.tolist())):
+            own = slice(lo, hi)
+            liked = liked_part(model, items[own], None if values is None else values[own])
+            links.add_history(scores[n], items[own][liked], strengths[own][liked])
+    return np.asarray(scores, np.float32)
+
+
+def residuals_of(model: "FactorModel", indptr: IntArray, items: IntArray, values: FloatArray | None) -> Float32Array:
+    """e of histories. Without values items count as average ones, so only "rated at all" speaks; where types have vectors
+    of their own, as of the type with the largest weight."""
+    facts = model.fitted.facts
+    if (weights := facts.get("type_weights")) is not None:
+        return TypeChannels(tuple(weights)).of(
+            indptr, items, np.full(items.size, max(weights)) if values is None else values
+        )
+    if values is None:
+        return np.zeros((items.size, 1), np.float32)
+    return RatingResiduals(model.array("item_offsets"), float(facts["residual_mean"])).of(indptr, items, values)
+
+
+def history_strengths(model: "FactorModel", indptr: IntArray) -> Float32Array:
+    """rho of histories, each given from the oldest item to the latest."""
+    half_life = model.selection().recency
+    if half_life is None:
+        return np.ones(int(indptr[-1]), np.float32)
+    return np.concatenate([strengths_in_order(int(size), half_life) for size in np.diff(indptr)])
+
+
+def liked_part(model: "FactorModel", items: IntArray, values: FloatArray | None) -> BoolArray:
+    """(n,) which items of a history count as liked; without values all do."""
+    if values is None:
+        return np.ones(items.size, np.bool_)
+    policy = model.policy()
+    if isinstance(policy, Threshold) and model.fitted.facts["value"] == "ratings":
+        return np.asarray(values >= policy.at)  # the usual case, without the detour over Interactions
+    rows, chosen = _one_user(model, items, values)
+    numbers = chosen[rows.items] if not model.selection().negatives else rows.items
+    return np.isin(items, numbers[rows.gains > 0])
+
+
+def fold_in(model: "FactorModel", items: IntArray, values: FloatArray | None) -> FloatArray:
+    """A user vector from the usual visits with all items fixed, starting at the mean user."""
+    if values is None and not model.relevant_only():
+        raise ParameterError("recommend: with users='factors' a history needs ratings: give (item, rating) pairs")
+    rows, numbers = _one_user(model, items, values)
+    if rows.listed.size and not rows.listed.any():
+        raise ParameterError(
+            f"recommend: no item of this history counts as liked, and {type(model).__name__} learns from likes alone; give "
+            "the liked items without ratings, or ratings that differ"
+        )
+    blocks: Parameters = {
+        "user_factors": model.user_factors_.mean(axis=0, keepdims=True),
+        "item_factors": model.item_factors_[numbers],
+        "item_bias": model.item_bias_[numbers],
+    }
+    fixed = NOTHING
+    if model.selection().negatives:
+        rows, fixed = _held_fixed(model, rows, blocks)
+    problem = model.problem(rows, fixed)
+    problem.rules[SCALE] = Rule(False, 0.0, 0.0)
+    for block in ("item_factors", "item_bias"):
+        problem.rules[block] = Rule(False, 0.0, 0.0)
+    engine = make_engine(on_one_machine(model.engine), problem, start_state(blocks, make_optimizer(model.optimizer)), 1)
+    visits = model.visits_per_user()
+    for visit in range(visits):
+        engine.visit(np.zeros(1, np.int64), Moment(visit, visit / max(visits - 1, 1)))
+    return np.asarray(engine.state.parameters["user_factors"][0])
+
+
+def _held_fixed(model: "FactorModel", rows: Rows, blocks: Parameters) -> tuple[Rows, Fixed]:
+    """Chances and neighbours of the trained model; the user was not part of them, so links need no leaving out."""
+    selection, links = model.selection(), linked(model.fitted)
+    chances = None
+    if selection.popular:
+        seen = model.seen_indices if links is None else links.liked
+        chances = sampling_chances(np.bincount(seen, minlength=len(model.item_map)))
+    if links is None:
+        return rows, Fixed(None, chances)
+    blocks[SCALE] = np.array([links.scale], np.float32)
+    liked = rows.gains > 0
+    own = links.neighbours.links(rows.items[liked], rows.items, rows.strengths[liked] if rows.strengths.size else None)
+    return rows._replace(links=own.astype(np.float32)), Fixed(links.neighbours, chances)
+
+
+def _one_user(model: "FactorModel", items: IntArray, values: FloatArray | None) -> tuple[Rows, IntArray]:
+    """The history as the rows of one user, and which item each of its item numbers is.
+
+    Only the items of the history travel, unless unobserved ones are sampled from all the others. A history without
+    values means: all of them liked.
+    """
+    known, value = model.fitted.facts.get("feedback"), model.fitted.facts["value"]
+    policy = model.policy() if value == "ratings" else "weights"  # what a row's number was in training
+    if values is None:
+        value, policy, values = "weights", "weights", np.ones(items.size)
+    elif known is not None and known["kind"] in ("grades", "relevance"):
+        policy = feedback_from_dict(known)  # the scale of the training rows, not of this history
+    if isinstance(policy, Feedback):
+        policy = timeless(policy)  # a history has no times
+    column: dict[str, Any] = {value: values}
+    one = Interactions.from_arrays(np.zeros(items.size, np.int64), np.asarray(items, np.int64), **column)
+    selection = model.selection()._replace(ridge=None, popular=False, recency=None, by_type=False)
+    prepared = prepare(one, policy, selection, strict=False)
+    chosen = prepared.data.items.ids.astype(np.int64)
+    if not model.selection().negatives:
+        return prepared.rows, chosen
+    return prepared.rows._replace(items=chosen[prepared.rows.items].astype(np.int32)), np.arange(len(model.item_map))

@@ -1,0 +1,274 @@
+"""From interactions to training lists: feedback weights, rating residuals, and the checks that training makes sense."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from topnrank._typing import BoolArray, Float32Array, Int64Array, IntArray
+from topnrank.data.feedback.by_name import feedback_from, fitted_feedback
+from topnrank.data.feedback.grades import Graded
+from topnrank.data.feedback.policies import EventWeights, Feedback
+from topnrank.data.feedback.recency import Recency, timeless
+from topnrank.data.interactions import Interactions
+from topnrank.errors import DataError
+from topnrank.models.linear.neighbors import NO_SESSIONS, Liked, Ridge, fit_neighbours
+from topnrank.scorers import Neighbours, RatingResiduals, Rows, TypeChannels
+from topnrank.scorers.base import ALL_ALIKE, NO_RESIDUALS
+
+# ----------------------------------------------------------------------------------------------------
+# Recency: what a user did lately counts more in the history than what is long past.
+#
+#     rho_uj = 2^-(later_uj / half-life),   later_uj = how many of the user's items are later than j
+#
+# Counted in items, not in days, so that one number suits users of every pace. It says how histories and likes are summed up,
+# in training and in prediction, and how much an item of a training list counts: what stands at the end of a history is most
+# like what is asked for next. It needs the order of events, so it makes sense where the next items are wanted.
+
+
+FAINTEST = 1e-6
+"""However long past, an event is not nothing."""
+
+
+def strengths_by_time(data: Interactions, half_life: float) -> Float32Array:
+    """(n_rows,) rho of each row; rows of the same moment count alike."""
+    if data.timestamps is None:
+        raise DataError("recency needs timestamps and the data has none; name that column, or leave recency out")
+    order = np.lexsort((-data.timestamps, data.user_index))  # latest first
+    times, users = data.timestamps[order], data.user_index[order]
+    first = np.ones(len(order), np.bool_)
+    first[1:] = (times[1:] != times[:-1]) | (users[1:] != users[:-1])
+    start = np.maximum.accumulate(np.where(first, np.arange(len(order)), 0))  # where rows of this moment begin
+    later = np.empty(len(order), np.int64)
+    later[order] = start - data.indptr[users]
+    return strengths_by_age(later, half_life)
+
+
+def strengths_by_age(later: np.ndarray[tuple[int, ...], np.dtype[np.int64]], half_life: float) -> Float32Array:
+    """rho of items that `later` others came after."""
+    return np.maximum(np.exp2(-later / half_life), FAINTEST).astype(np.float32)
+
+
+def strengths_in_order(size: int, half_life: float) -> Float32Array:
+    """rho of a history of `size` items given from the oldest to the latest."""
+    return strengths_by_age(np.arange(size)[::-1], half_life)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Sessions: what a user does at one go. Items seen together there are closer than two items of a long history.
+#
+# The events of a user in the order of time, cut wherever more than `gap` seconds passed since the one before. A pair of user
+# and item is one event, at the time that the feedback kept for it.
+
+
+def sessions_of(data: Interactions, gap: float) -> Int64Array:
+    """(n_rows,) the number of each row's session, counted through all users in their order."""
+    if data.timestamps is None:
+        raise DataError("sessions need timestamps and the data has none; name that column, or leave sessions out")
+    users = data.user_index
+    order = np.lexsort((data.timestamps, users))
+    begins = np.ones(len(data), np.bool_)
+    begins[1:] = (np.diff(users[order]) != 0) | (np.diff(data.timestamps[order]) > gap)
+    numbers = np.empty(len(data), np.int64)
+    numbers[order] = np.cumsum(begins) - 1
+    return numbers
+
+
+class Selection(NamedTuple):
+    """Which rows enter a user's list."""
+
+    users: str
+    """How users are represented: histories hold all rows, whatever the lists hold"""
+    relevant_only: bool = False
+    """Only rows with a weight above 0"""
+    negatives: int = 0
+    """Unobserved items sampled beside them at each visit"""
+    disliked: bool = False
+    """With `relevant_only`: rows with a weight below 0 too"""
+    popular: bool = False
+    """Whether items are sampled by the square root of their number of likes; else all alike"""
+    ridge: Ridge | None = None
+    """How neighbours are found, where the model has them"""
+    by_type: bool = False
+    """Whether each type of feedback has a history vector of its own"""
+    recency: float | None = None
+    """Half-life of a row in the history, in later items; None for ever"""
+
+
+class Fixed(NamedTuple):
+    """What training takes from the data once and then holds fixed."""
+
+    neighbours: Neighbours | None = None
+    chances: Int64Array | None = None
+    """(n_items,) see `Problem.chances`"""
+    scale: float = 0.0
+    """Where the neighbours' scale begins"""
+    channels: int = 1
+    """What histories know of a row beside its item: its rating, or one channel for each type"""
+
+
+NOTHING = Fixed()
+LINK_OF_A_LIKE = 1.2
+"""The neighbours' scale begins where they give so much to the score of a like on average, however sparse the data."""
+CHANCE_UNIT = 1024.0
+"""Chances are whole numbers; this many units for an item without likes."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Training lists, and what is needed to prepare a new user the same way."""
+
+    data: Interactions
+    """Unique (user, item) pairs with weights"""
+    rows: Rows
+    residuals: RatingResiduals | TypeChannels | None
+    facts: dict[str, Any]
+    fixed: Fixed = NOTHING
+
+
+def prepare(
+    data: Interactions,
+    feedback: Feedback | str | None,
+    selection: Selection,
+    *,
+    strict: bool = True,
+    earlier: Prepared | None = None,
+) -> Prepared:
+    """Lists for training; `strict` refuses data that cannot teach an order, what `earlier` rows taught is used again."""
+    if len(data) == 0:
+        raise DataError("there are no rows to train on; check the filter or the split")
+    policy = fitted_feedback(feedback_from(feedback, data), data)
+    weighted = policy(data)
+    if strict:
+        (_check_likes if selection.relevant_only else _check_teaches)(weighted, selection)
+    residuals = None
+    if selection.users == "history":
+        known = earlier.residuals if earlier is not None else None
+        residuals = known or _residuals(weighted, policy, selection)
+    rows = _rows(weighted, residuals, selection)
+    rows, fixed = _hold_fixed(rows, weighted, selection) if earlier is None else (rows, earlier.fixed)
+    if isinstance(residuals, TypeChannels):
+        fixed = fixed._replace(channels=len(residuals.weights))
+    facts = {"fingerprint": data.fingerprint(), "value": _value(weighted, selection), **facts_of(policy, residuals)}
+    return Prepared(weighted, rows, residuals, facts, fixed)
+
+
+def _value(weighted: Interactions, selection: Selection) -> str:
+    """What the number of a row is: its rating, or where there is none, or types have vectors, its weight."""
+    return "weights" if weighted.ratings is None or selection.by_type else "ratings"
+
+
+def _rows(weighted: Interactions, residuals: RatingResiduals | TypeChannels | None, selection: Selection) -> Rows:
+    """The training lists: weights, what histories know of each row, how much it counts there, whether it is listed."""
+    weights = weighted.weights
+    assert weights is not None
+    e = NO_RESIDUALS
+    if residuals is not None:
+        values = weighted.ratings if _value(weighted, selection) == "ratings" else weights
+        assert values is not None
+        e = residuals.of(weighted.indptr, weighted.indices, values)
+    rows = Rows(weighted.indptr, weighted.indices, weights, e)
+    if selection.recency is not None:
+        strengths = strengths_by_time(weighted, selection.recency)
+        rows = rows._replace(strengths=strengths, gains=weights * strengths)
+    if selection.relevant_only:
+        rows = rows._replace(listed=weights != 0 if selection.disliked else weights > 0)
+    return rows
+
+
+def facts_of(policy: Feedback, residuals: RatingResiduals | TypeChannels | None) -> dict[str, Any]:
+    """What new users and other rows are prepared by."""
+    facts: dict[str, Any] = {}
+    if isinstance(policy, EventWeights | Graded | Recency):
+        facts["feedback"] = policy.to_dict()
+    if isinstance(residuals, RatingResiduals):
+        facts["residual_mean"] = residuals.mean
+    elif residuals is not None:
+        facts["type_weights"] = list(residuals.weights)
+    return facts
+
+
+def _residuals(weighted: Interactions, policy: Feedback, selection: Selection) -> RatingResiduals | TypeChannels:
+    """What histories know of a row beside its item: how it was rated, or its type."""
+    if selection.by_type:
+        base = timeless(policy)
+        if not isinstance(base, EventWeights):
+            raise DataError("type_vectors=True needs a weight for each feedback type: give feedback=EventWeights(...)")
+        return TypeChannels(tuple(base.weights.values()))
+    return RatingResiduals.fit(weighted.indptr, weighted.indices, values_of(weighted), weighted.n_items)
+
+
+def values_of(weighted: Interactions) -> Float32Array:
+    """What a history knows of its rows: the ratings, or without them the weights."""
+    values = weighted.ratings if weighted.ratings is not None else weighted.weights
+    assert values is not None
+    return values
+
+
+def _hold_fixed(rows: Rows, data: Interactions, selection: Selection) -> tuple[Rows, Fixed]:
+    """Chances and neighbours; the rows with what the neighbours say of each like when its user is left out."""
+    liked, n_items = rows.gains > 0, data.n_items
+    chances = None
+    if selection.negatives and selection.popular:
+        chances = sampling_chances(np.bincount(rows.items[liked], minlength=n_items))
+    if selection.ridge is None:
+        return rows, Fixed(None, chances)
+    indptr = np.concatenate([[0], np.cumsum(liked)])[rows.indptr].astype(np.int64)
+    strengths = rows.strengths[liked] if rows.strengths.size else ALL_ALIKE
+    sessions = like_sessions(data, liked, selection.ridge)
+    likes = Liked(indptr, rows.items[liked], n_items, strengths, sessions)
+    solved = fit_neighbours(likes, selection.ridge, left_out=True)
+    links = np.zeros(rows.items.size, np.float32)
+    links[liked] = solved.links
+    scale = LINK_OF_A_LIKE / max(float(np.abs(solved.links).mean()), 1e-6)
+    return rows._replace(links=links), Fixed(solved.neighbours, chances, scale)
+
+
+def like_sessions(data: Interactions, liked: BoolArray, ridge: Ridge) -> Int64Array:
+    """The sessions of the liked rows of `data`, or nothing where users stand for themselves."""
+    return NO_SESSIONS if ridge.sessions is None else sessions_of(data, ridge.sessions)[liked]
+
+
+def sampling_chances(counts: IntArray) -> Int64Array:
+    """Whole numbers proportional to sqrt(likes + 1) of each item."""
+    chances: Int64Array = np.round(CHANCE_UNIT * np.sqrt(counts + 1.0)).astype(np.int64)
+    return chances
+
+
+def _check_likes(data: Interactions, selection: Selection) -> None:
+    """There must be liked items, and where unobserved ones are sampled, some that a user has not observed."""
+    weights, sizes = data.weights, np.diff(data.indptr)
+    assert weights is not None
+    if selection.negatives and data.n_items == 1:
+        raise DataError("the catalogue holds one item only: there is nothing to rank; give data with more items")
+    if not (weights > 0).any():
+        raise DataError(
+            f"none of the {len(data)} rows has a weight above 0, so nobody likes anything; check the feedback: it says "
+            "which ratings or events count as liked"
+        )
+    if selection.negatives and sizes.min() == data.n_items:
+        raise DataError(
+            f"every user has observed all {data.n_items} items: there are no unobserved items to sample; rank the observed "
+            "ones: TopNRank with protocol='rated', or BPR or WARP with negatives=0"
+        )
+
+
+def _check_teaches(data: Interactions, selection: Selection) -> None:
+    """Some user must have two items with different weights: only that is an order to learn."""
+    weights, sizes = data.weights, np.diff(data.indptr)
+    assert weights is not None
+    if sizes.max(initial=0) < 2:
+        raise DataError("every user has one item only: there is nothing to rank; give data with longer lists per user")
+    if data.ratings is not None and np.ptp(data.ratings) == 0:
+        raise DataError(
+            f"all {len(data)} ratings are {data.ratings[0]:g}: there is no order to learn from them; "
+            "give graded ratings, or use Popularity"
+        )
+    same_user = np.diff(data.user_index) == 0
+    if not np.any(same_user & (np.diff(weights) != 0)):
+        raise DataError(
+            f"within every user all weights are equal (for example {weights[0]:g}): training on observed items alone "
+            "cannot learn an order from that; rank the whole catalogue instead (TopNRank(protocol='catalogue')), give "
+            "ratings, weights that differ or dislikes with weight below 0, or use another model that learns from likes "
+            "alone (BPR or WARP with negatives=100, MFADG, CLiMF)"
+        )

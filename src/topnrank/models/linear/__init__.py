@@ -1,0 +1,1 @@
+"""Linear models in closed form: EASE and the neighbor ridge."""

@@ -1,0 +1,326 @@
+"""Kernels of the neighbor ridge: nearest items, one small regression per item, leave-one-out predictions, scores."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from topnrank._typing import Float32Array, Int32Array, Int64Array
+from topnrank.kernels.jit import kernel, parallel_kernel, prange
+
+# ----------------------------------------------------------------------------------------------------
+# What the neighbour ridge says of an item that a user likes when the user, or the session, is left out: closed form.
+#
+# `likes` is a `kernels.neighbours.Likes`, A the inverse (G[N, N] + lambda I)^-1 and w = W_i of one item.
+
+
+@kernel
+def left_out(item, A, w, likes, position, links):
+    """What the regression without user u says of (u, item), for every user of the item, from the one with all users.
+
+    With x the user's likes among N(i), rho their strengths, h = w_u x'Ax and g = w_u rho'Ax:
+    rho'W_i - g (1 - x'W_i) / (1 - h), the identity of leave-one-out in ridge regression for a target of 1. `position` is -1
+    but for the items of N(i).
+    """
+    held, rho = np.empty(w.size, np.int64), np.empty(w.size)
+    for p in range(likes.item_indptr[item], likes.item_indptr[item + 1]):
+        user = likes.users[p]
+        n = 0
+        for q in range(likes.indptr[user], likes.indptr[user + 1]):
+            t = position[likes.items[q]]
+            if t >= 0:
+                held[n], rho[n] = t, likes.strengths[q]
+                n += 1
+        score, plain, h, g = 0.0, 0.0, 0.0, 0.0
+        for a in range(n):
+            row = A[held[a]]
+            score += rho[a] * w[held[a]]
+            plain += w[held[a]]
+            h += row[held[a]]
+            g += rho[a] * row[held[a]]
+            for b in range(a):
+                h += 2.0 * row[held[b]]
+                g += (rho[a] + rho[b]) * row[held[b]]
+        h *= likes.weights[user]
+        g *= likes.weights[user]
+        links[likes.entries[p]] = score - g * (1.0 - plain) / (1.0 - h)
+
+
+@kernel
+def left_out_sessions(item, A, w, likes, position, links):
+    """`left_out` where co-occurrences are those of sessions: the one with the item is left out, x are its likes.
+
+    The score is that of its owner, so that rho are the strengths of all likes of the owner among N(i).
+    """
+    held, near, rho = np.empty(w.size, np.int64), np.empty(w.size, np.int64), np.empty(w.size)
+    for p in range(likes.item_indptr[item], likes.item_indptr[item + 1]):
+        session = likes.users[p]
+        owner, n, m, score = likes.owners[session], 0, 0, 0.0
+        for q in range(likes.whole_indptr[owner], likes.whole_indptr[owner + 1]):
+            t = position[likes.whole_items[q]]
+            if t >= 0:
+                near[m], rho[m] = t, likes.whole_strengths[q]
+                score += rho[m] * w[t]
+                m += 1
+        for q in range(likes.indptr[session], likes.indptr[session + 1]):
+            t = position[likes.items[q]]
+            if t >= 0:
+                held[n] = t
+                n += 1
+        plain, h, g = 0.0, 0.0, 0.0
+        for a in range(n):
+            row = A[held[a]]
+            plain += w[held[a]]
+            for b in range(n):
+                h += row[held[b]]
+            for b in range(m):
+                g += rho[b] * row[near[b]]
+        h *= likes.weights[session]
+        g *= likes.weights[session]
+        links[likes.entries[p]] = score - g * (1.0 - plain) / (1.0 - h)
+
+
+CHUNKS = 32
+"""Parts of a loop over items; each has its own scratch, so that nothing depends on the number of threads."""
+
+
+class Likes(NamedTuple):
+    """The liked pairs seen from the users and from the items."""
+
+    indptr: Int64Array
+    """(n_users + 1,) CSR by user"""
+    items: Int32Array
+    """(n,) ascending within a user"""
+    item_indptr: Int64Array
+    """(n_items + 1,) CSR by item"""
+    users: Int32Array
+    """(n,)"""
+    entries: Int64Array
+    """(n,) where each pair of `users` stands in `items`"""
+    weights: Float32Array
+    """(n_users,) w > 0"""
+    strengths: Float32Array
+    """(n,) rho of `items` where a user's likes are summed"""
+    owners: Int32Array
+    """Empty; or, where each "user" is one session of a user, (n_users,) whose session it is"""
+    whole_indptr: Int64Array
+    """With `owners`: CSR by owner of all likes"""
+    whole_items: Int32Array
+    whole_strengths: Float32Array
+
+
+class Gram(NamedTuple):
+    """G: its diagonal, and what is right of it as CSR with ascending columns."""
+
+    indptr: Int64Array
+    columns: Int32Array
+    values: Float32Array
+    diagonal: Float32Array
+
+
+class Sources(NamedTuple):
+    """The weights seen from the items that pull: for each j the items i with j in N(i), CSR."""
+
+    indptr: Int64Array
+    targets: Int32Array
+    values: Float32Array
+
+
+@kernel
+def _accumulate(item, likes, sums, touched):
+    """Row `item` of G into the zeroed scratch `sums`; returns the number of columns, which stand in `touched`."""
+    n = 0
+    for p in range(likes.item_indptr[item], likes.item_indptr[item + 1]):
+        user = likes.users[p]
+        w = likes.weights[user]
+        for q in range(likes.indptr[user], likes.indptr[user + 1]):
+            other = likes.items[q]
+            if sums[other] == 0.0:
+                touched[n] = other
+                n += 1
+            sums[other] += w
+    return n
+
+
+@kernel
+def _nearest(item, sums, touched, norms, shrink, chosen):
+    """The items with the highest cosine to `item`, ascending, into `chosen`; returns how many.
+
+    Where there are fewer than places, `item` itself fills the rest: its weight there stays 0.
+    """
+    T, n = chosen.size, 0
+    scores = np.empty(T, np.float64)
+    for other in touched:
+        if other == item:
+            continue
+        score = sums[other] / (np.sqrt(norms[item] * norms[other]) + shrink)
+        if n == T and score <= scores[T - 1]:
+            continue
+        place = min(n, T - 1)
+        while place > 0 and scores[place - 1] < score:
+            scores[place], chosen[place] = scores[place - 1], chosen[place - 1]
+            place -= 1
+        scores[place], chosen[place] = score, other
+        n = min(n + 1, T)
+    chosen[:n].sort()
+    chosen[n:] = item
+
+
+@parallel_kernel
+def count_upper(likes, counts):
+    """counts[i] = columns j > i of row i of G that are not 0."""
+    m = counts.size
+    for chunk in prange(CHUNKS):
+        sums, touched = np.zeros(m, np.float32), np.empty(m, np.int32)
+        for item in range(chunk, m, CHUNKS):
+            n = _accumulate(item, likes, sums, touched)
+            above = 0
+            for t in range(n):
+                above += touched[t] > item
+                sums[touched[t]] = 0.0
+            counts[item] = above
+
+
+@parallel_kernel
+def gram_and_neighbours(likes, gram, shrink, columns, values, neighbours):
+    """The upper half of G into `columns` and `values`, which are those of `gram`; and N(i) of each item."""
+    m = gram.diagonal.size
+    for chunk in prange(CHUNKS):
+        sums, touched = np.zeros(m, np.float32), np.empty(m, np.int32)
+        for item in range(chunk, m, CHUNKS):
+            n = _accumulate(item, likes, sums, touched)
+            touched[:n].sort()  # the order of equal cosines, and of the columns
+            _nearest(item, sums, touched[:n], gram.diagonal, shrink, neighbours[item])
+            place = gram.indptr[item]
+            for t in range(n):
+                other = touched[t]
+                if other > item:
+                    columns[place], values[place] = other, sums[other]
+                    place += 1
+                sums[other] = 0.0
+
+
+@kernel
+def _entry(gram, row, column, start):
+    """Where `column` stands, or would stand, in `row` of the upper half, searched from `start` on."""
+    low, high = start, gram.indptr[row + 1]
+    while low < high:
+        middle = (low + high) // 2
+        if gram.columns[middle] < column:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def _system(gram, near, A):
+    """G[N, N] into A."""
+    for s in range(near.size):
+        A[s, s] = gram.diagonal[near[s]]
+        place = gram.indptr[near[s]]
+        for t in range(s + 1, near.size):
+            place = _entry(gram, near[s], near[t], place)
+            found = place < gram.indptr[near[s] + 1] and gram.columns[place] == near[t]
+            A[s, t] = A[t, s] = gram.values[place] if found else 0.0
+
+
+@kernel
+def _pair(gram, i, j):
+    """G_ij of two different items."""
+    row, column = min(i, j), max(i, j)
+    place = _entry(gram, row, column, gram.indptr[row])
+    found = place < gram.indptr[row + 1] and gram.columns[place] == column
+    return gram.values[place] if found else np.float32(0.0)
+
+
+@kernel
+def _invert(A):
+    """The inverse of a positive definite matrix in its own place (Gauss-Jordan, which needs no pivots there)."""
+    n = A.shape[0]
+    for k in range(n):
+        pivot = 1.0 / A[k, k]
+        A[k, k] = 1.0
+        for c in range(n):
+            A[k, c] *= pivot
+        for r in range(n):
+            if r != k and A[r, k] != 0.0:
+                factor = A[r, k]
+                A[r, k] = 0.0
+                for c in range(n):
+                    A[r, c] -= factor * A[k, c]
+
+
+@parallel_kernel
+def solve_neighbours(likes, gram, penalty, neighbours, solved, links):
+    """W of every item into `solved`; and into `links`, unless it is empty, the left-out scores of all liked pairs."""
+    m, T = neighbours.shape
+    for chunk in prange(CHUNKS):
+        position = np.full(m, -1, np.int32)
+        for item in range(chunk, m, CHUNKS):
+            size = 0
+            while size < T and neighbours[item, size] != item:
+                size += 1
+            near = neighbours[item, :size]
+            A = np.empty((size, size))
+            _system(gram, near, A)
+            right, w = np.empty(size), np.zeros(size)
+            for t in range(size):
+                A[t, t] += penalty
+                right[t] = _pair(gram, item, near[t])
+                position[near[t]] = t
+            _invert(A)
+            for t in range(size):
+                for s in range(size):
+                    w[t] += A[t, s] * right[s]
+                solved[item, t] = w[t]
+            if links.size and likes.owners.size:
+                left_out_sessions(item, A, w, likes, position, links)
+            elif links.size:
+                left_out(item, A, w, likes, position, links)
+            for t in range(size):
+                position[near[t]] = -1
+
+
+@kernel
+def by_source(neighbours, weights, indptr, targets, values):
+    """The weights seen from the items that pull: for each j the items i with j in N(i), as CSR."""
+    m, T = neighbours.shape
+    for i in range(m):
+        for t in range(T):
+            if neighbours[i, t] != i:
+                indptr[neighbours[i, t] + 1] += 1
+    for j in range(m):
+        indptr[j + 1] += indptr[j]
+    place = indptr[:-1].copy()
+    for i in range(m):
+        for t in range(T):
+            if neighbours[i, t] != i:
+                j = neighbours[i, t]
+                targets[place[j]], values[place[j]] = i, weights[i, t]
+                place[j] += 1
+
+
+@parallel_kernel
+def add_links(sources, indptr, items, strengths, block):
+    """block[n, i] += sum over the items j of list n of strength * W_ji; lists as CSR."""
+    for n in prange(block.shape[0]):
+        for p in range(indptr[n], indptr[n + 1]):
+            j = items[p]
+            for q in range(sources.indptr[j], sources.indptr[j + 1]):
+                block[n, sources.targets[q]] += strengths[p] * sources.values[q]
+
+
+@parallel_kernel
+def pair_links(near_items, near_weights, likes, users, items, scores):
+    """scores[p] = sum over the items j of user users[p] of rho_j W_j,items[p]; likes = (indptr, ascending items, rho)."""
+    indptr, indices, strengths = likes
+    for p in prange(users.size):
+        lo, hi = indptr[users[p]], indptr[users[p] + 1]
+        near, w = near_items[items[p]], near_weights[items[p]]
+        total, q = np.float32(0.0), lo
+        for t in range(near.size):
+            while q < hi and indices[q] < near[t]:
+                q += 1
+            if q < hi and indices[q] == near[t]:
+                total += strengths[q] * w[t]
+        scores[p] = total

@@ -1,0 +1,394 @@
+"""EASE: a ridge regression of every item on all others, in closed form (Steck 2019)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple, Self, final
+
+import numpy as np
+
+from topnrank._checks import check_count, check_flag, check_interactions, check_number
+from topnrank._typing import BoolArray, Float32Array, FloatArray, Int32Array, Int64Array, IntArray
+from topnrank.data.feedback.policies import Feedback
+from topnrank.data.interactions import Interactions
+from topnrank.errors import DataError, DivergenceError
+from topnrank.models.base import Fitted
+from topnrank.models.linear import _ease_kernel as linear
+from topnrank.models.linear.likes import LikesModel
+from topnrank.models.search_space import Range, Space
+
+# ----------------------------------------------------------------------------------------------------
+# The inverse of a large symmetric positive definite matrix in the memory of the matrix.
+
+
+BLOCK = 512
+"""Columns or rows at a time in plain NumPy."""
+
+
+def invert_in_place(matrix: FloatArray) -> None:
+    """Overwrites `matrix`, (m, m) in C order, with its inverse: by Cholesky where SciPy is there, else by sweeps."""
+    try:
+        from scipy.linalg import get_lapack_funcs
+    except ImportError:
+        return invert_by_sweeps(matrix)
+    factor, invert = get_lapack_funcs(("potrf", "potri"), (matrix,))
+    # LAPACK counts by columns: its lower triangle of the transposed view is our upper one.
+    triangle, failed = factor(matrix.T, lower=1, clean=0, overwrite_a=1)
+    if not failed:
+        triangle, failed = invert(triangle, lower=1, overwrite_c=1)
+    if failed:
+        raise _not_definite()
+    if not np.shares_memory(triangle, matrix):
+        matrix.T[...] = triangle
+    _mirror_upper(matrix)
+    return None
+
+
+def invert_by_sweeps(matrix: FloatArray, block: int = BLOCK) -> None:
+    """The same in plain NumPy, with twice the work: one block of columns after the other is swept (Gauss and Jordan).
+
+    A sweep of the block k turns A_kk into -D with D = A_kk^-1, A_ik into A_ik D and A_ij into A_ij - A_ik D A_kj; after
+    all of them the matrix is minus its inverse.
+    """
+    for first in range(0, len(matrix), block):
+        chosen = slice(first, min(first + block, len(matrix)))
+        square = matrix[chosen, chosen].astype(np.float64)  # in single precision the errors of pivots would grow
+        try:
+            np.linalg.cholesky(square)  # refuses what is not positive definite
+        except np.linalg.LinAlgError:
+            raise _not_definite() from None
+        pivot = np.linalg.inv(square)
+        panel = matrix[:, chosen].copy()
+        panel[chosen] = 0.0
+        scaled = (panel @ pivot).astype(matrix.dtype)
+        for start in range(0, len(matrix), block):
+            matrix[start : start + block] -= scaled[start : start + block] @ panel.T
+        matrix[:, chosen], matrix[chosen, :] = scaled, scaled.T
+        matrix[chosen, chosen] = -pivot
+    np.negative(matrix, out=matrix)
+
+
+def _mirror_upper(matrix: FloatArray) -> None:
+    """Copies the upper triangle onto the lower one."""
+    for first in range(0, len(matrix), BLOCK):
+        last = min(first + BLOCK, len(matrix))
+        matrix[first:last, :first] = matrix[:first, first:last].T
+        square = matrix[first:last, first:last]
+        below = np.tril_indices(last - first, -1)
+        square[below] = square.T[below]
+
+
+def _not_definite() -> DivergenceError:
+    return DivergenceError(
+        "the system cannot be solved in single precision: the regularization is too small for these data; set it higher"
+    )
+
+
+# ----------------------------------------------------------------------------------------------------
+# The two forms of EASE: weights between items, or where there are fewer users than items a kernel between users.
+#
+# With Z the likes (and dislikes) of all users, z_j the column of the likes of item j and L the diagonal of penalties,
+# P = (Z'Z + L)^-1. The regression of item j on all other columns has the weights B_ij = -P_ij / P_jj, i != j. Where users
+# are fewer,
+#
+#     P = L^-1 - L^-1 Z' K Z L^-1,   K = (Z L^-1 Z' + I)^-1,
+#
+# so that with the leverage s_j = z_j' K z_j / lambda the scores of a user with the row z are, without an items x items matrix,
+#
+#     (v' z_j - z_uj s_j) / (1 - s_j),   v = K Z L^-1 z;   for a user u of the training rows v is column u of I - K.
+
+
+SMALLEST = 1e-6
+"""The least 1 - leverage: where rounding made it less, it is noise."""
+
+
+class Penalties(NamedTuple):
+    """lambda of the columns of likes and of dislikes."""
+
+    likes: float
+    dislikes: float
+
+
+class Sparse(NamedTuple):
+    """A sparse matrix by rows (CSR)."""
+
+    indptr: Int64Array
+    indices: Int64Array
+    values: Float32Array
+
+    def transposed(self, n_columns: int) -> "Sparse":
+        """The same by columns."""
+        rows = np.repeat(np.arange(len(self.indptr) - 1, dtype=np.int64), np.diff(self.indptr))
+        order = np.argsort(self.indices, kind="stable")
+        counts = np.bincount(self.indices, minlength=n_columns)
+        return Sparse(np.concatenate(([0], np.cumsum(counts))), rows[order], self.values[order])
+
+
+class Signed(NamedTuple):
+    """The training rows of all users: likes with weights above 0, dislikes with weights below."""
+
+    indptr: Int64Array
+    indices: Int32Array
+    weights: FloatArray
+    n_items: int
+    dislikes: bool
+    """Whether dislikes count."""
+
+    @classmethod
+    def of(cls, weighed: Interactions, dislikes: bool) -> "Signed":
+        """The rows of weighed data."""
+        assert weighed.weights is not None
+        return cls(weighed.indptr, weighed.indices, weighed.weights, weighed.n_items, dislikes)
+
+    def features(self) -> Sparse:
+        """The rows as predictors: item j is column j for a like and column n_items + j for a dislike."""
+        columns = self.indices.astype(np.int64) + self.n_items * (self.weights < 0)
+        return _chosen(self, self.weights != 0 if self.dislikes else self.weights > 0, columns)
+
+    def likes(self) -> Sparse:
+        """The rows that are predicted."""
+        return _chosen(self, self.weights > 0, self.indices.astype(np.int64))
+
+
+def _chosen(rows: Signed, kept: BoolArray, columns: Int64Array) -> Sparse:
+    indptr = np.concatenate(([0], np.cumsum(kept)))[rows.indptr]
+    return Sparse(indptr, columns[kept], np.abs(rows.weights[kept]).astype(np.float32))
+
+
+def _check_square(arrays: Mapping[str, FloatArray], *names: str) -> None:
+    """Kernels do not look where a row ends: a damaged file must not make them read beyond it."""
+    for name in names:
+        if arrays[name].shape != (len(arrays[name]),) * 2:
+            raise ValueError(f"{name} has the shape {arrays[name].shape}, which is not square")
+
+
+@dataclass(frozen=True)
+class ByItems:
+    """Weights between items: `item_weights` (n_items, n_items), and `item_dislikes` of the same shape with dislikes."""
+
+    rows: Signed
+    penalties: Penalties
+    arrays: Mapping[str, FloatArray]
+
+    def __post_init__(self) -> None:
+        _check_square(self.arrays, "item_weights", *(["item_dislikes"] if self.rows.dislikes else []))
+
+    @staticmethod
+    def solve(rows: Signed, penalties: Penalties) -> dict[str, FloatArray]:
+        """B in the memory of the Gram matrix; row i holds what liking (or disliking) item i does to all others."""
+        n_items = rows.n_items
+        size = n_items * (2 if rows.dislikes else 1)
+        features = rows.features()
+        weights = np.zeros((size, size), np.float32)
+        linear.gram(*features.transposed(size), *features, weights)
+        weights.flat[:: size + 1] += np.repeat(penalties, n_items)[:size].astype(np.float32)
+        invert_in_place(weights)
+        scale = -weights.diagonal()[:n_items].copy()
+        if rows.dislikes:
+            weights = weights[:, :n_items].copy()
+        weights /= scale
+        np.fill_diagonal(weights[:n_items], 0.0)
+        if not rows.dislikes:
+            return {"item_weights": weights}
+        return {"item_weights": weights[:n_items].copy(), "item_dislikes": weights[n_items:].copy()}
+
+    def block(self, users: Int64Array) -> Float32Array:
+        """(len(users), n_items) scores."""
+        scores = np.empty((users.size, self.rows.n_items), np.float32)
+        linear.add_item_rows(users, *self.rows[:3], *self._weights(), scores)
+        return scores
+
+    def pairs(self, users: Int64Array, items: Int64Array) -> Float32Array:
+        """(len(users),) scores."""
+        scores = np.empty(users.size, np.float32)
+        linear.item_row_pairs(users, items, *self.rows[:3], *self._weights(), scores)
+        return scores
+
+    def history(self, items: Int64Array, weights: Float32Array) -> Float32Array:
+        """(n_items,) scores of a user with these rows."""
+        one = np.array([0, items.size], np.int64), items.astype(np.int32), weights
+        scores = np.empty((1, self.rows.n_items), np.float32)
+        linear.add_item_rows(np.zeros(1, np.int64), *one, *self._weights(), scores)
+        return np.asarray(scores[0])
+
+    def column(self, item: int) -> Float32Array:
+        """(n_items,) what liking each item does to `item`."""
+        return np.array(self._weights()[0][:, item], np.float32)
+
+    def _weights(self) -> tuple[FloatArray, FloatArray]:
+        liked = self.arrays["item_weights"]
+        return liked, self.arrays.get("item_dislikes", np.empty((0, liked.shape[1]), np.float32))
+
+
+@dataclass(frozen=True)
+class ByUsers:
+    """A kernel between users: `user_kernel` is K, `item_free` is 1 - s."""
+
+    rows: Signed
+    penalties: Penalties
+    arrays: Mapping[str, FloatArray]
+
+    def __post_init__(self) -> None:
+        _check_square(self.arrays, "user_kernel")
+
+    @staticmethod
+    def solve(rows: Signed, penalties: Penalties) -> dict[str, FloatArray]:
+        """K in the memory of the users' Gram matrix, and the leverages of the items."""
+        features = rows.features()
+        penalty = np.where(features.indices < rows.n_items, *penalties)
+        scaled = features._replace(values=(features.values / np.sqrt(penalty)).astype(np.float32))
+        n_users = len(rows.indptr) - 1
+        kernel = np.zeros((n_users, n_users), np.float32)
+        linear.gram(*scaled, *scaled.transposed(2 * rows.n_items), kernel)
+        kernel.flat[:: n_users + 1] += np.float32(1.0)
+        invert_in_place(kernel)
+        leverage = np.empty(rows.n_items)
+        linear.leverages(*rows.likes().transposed(rows.n_items), kernel, leverage)
+        free = np.maximum(1.0 - leverage / penalties.likes, SMALLEST)
+        return {"user_kernel": kernel, "item_free": free.astype(np.float32)}
+
+    def block(self, users: Int64Array) -> Float32Array:
+        """(len(users), n_items) scores."""
+        vectors = -self.arrays["user_kernel"][users]
+        vectors[np.arange(users.size), users] += np.float32(1.0)
+        scores = self._products(vectors)
+        for row, user in enumerate(users.tolist()):
+            mine = slice(self.rows.indptr[user], self.rows.indptr[user + 1])
+            self._without_own(scores[row], self.rows.indices[mine], self.rows.weights[mine])
+        scores /= self.arrays["item_free"]
+        return scores
+
+    def pairs(self, users: Int64Array, items: Int64Array) -> Float32Array:
+        """(len(users),) scores."""
+        scores = np.empty(users.size, np.float32)
+        by_item = self.rows.likes().transposed(self.rows.n_items)
+        linear.likes_of_users_pairs(
+            users, items, *by_item, self.arrays["user_kernel"], self.arrays["item_free"], scores
+        )
+        return scores
+
+    def history(self, items: Int64Array, weights: Float32Array) -> Float32Array:
+        """(n_items,) scores of a user with these rows."""
+        row = np.zeros(2 * self.rows.n_items)
+        row[items + self.rows.n_items * (weights < 0)] = np.abs(weights) / np.where(weights > 0, *self.penalties)
+        features = self.rows.features()
+        shares = np.concatenate(([0.0], np.cumsum(features.values * row[features.indices])))
+        shared = np.diff(shares[features.indptr]).astype(np.float32)
+        scores = self._products((self.arrays["user_kernel"] @ shared)[None, :])[0]
+        self._without_own(scores, items, weights)
+        return np.asarray(scores / self.arrays["item_free"], np.float32)
+
+    def column(self, item: int) -> Float32Array:
+        """(n_items,) what liking each item does to `item`."""
+        likes = self.rows.likes()
+        users = np.repeat(np.arange(len(likes.indptr) - 1), np.diff(likes.indptr))
+        mine = likes.indices == item
+        vector = self.arrays["user_kernel"][:, users[mine]] @ likes.values[mine]
+        divisor = self.penalties.likes * self.arrays["item_free"][item]
+        return np.asarray(self._products(vector[None, :])[0] / divisor, np.float32)
+
+    def _products(self, vectors: FloatArray) -> Float32Array:
+        """v' z_j of all items for each row v of `vectors`."""
+        scores = np.empty((len(vectors), self.rows.n_items), np.float32)
+        linear.add_likes_of_users(np.ascontiguousarray(vectors, np.float32), *self.rows.likes(), scores)
+        return scores
+
+    def _without_own(self, scores: Float32Array, items: IntArray, weights: FloatArray) -> None:
+        """Takes from the items of the user's own likes what each says of itself."""
+        liked = weights > 0
+        scores[items[liked]] -= weights[liked] * (1.0 - self.arrays["item_free"][items[liked]])
+
+
+# ----------------------------------------------------------------------------------------------------
+# EASE: a linear model of all items in closed form, the strongest simple baseline for whole catalogues.
+
+
+@final
+@dataclass(eq=False, kw_only=True)
+class EASE(LikesModel):
+    """Predicts a user's likes from the user's other likes by ridge regression with a zero diagonal (Steck 2019).
+
+    Scores are X B with B = I - P diag(1 / diag P), P = (X'X + lambda I)^-1, X the weights of the likes. Where there are
+    far fewer users than items the same scores come from a system of users, and no items x items matrix is made.
+    """
+
+    regularization: float = 400.0
+    """lambda, in likes of an item: dense data want some hundreds, sparse data some tens."""
+    dislikes: bool = False
+    """Whether rows with a weight below 0 are predictors of likes, too, each item's dislikes in a column of their own."""
+    dislike_regularization: float = 800.0
+    """lambda of the columns of dislikes."""
+    feedback: Feedback | str | None = None
+    """How a row becomes a weight: above 0 is a like. None: 1 for ratings of at least 4 and -1 below, else the natural one
+    of the data."""
+    max_items: int = 30_000
+    """The largest system that `fit` will solve: items (twice with `dislikes`), or users where they are fewer."""
+
+    name: ClassVar[str] = "ease"
+    summary: ClassVar[str] = "closed form: ridge regression on all other items (Steck 2019); strong on whole catalogues"
+
+    def check(self) -> None:
+        """Penalties are above 0."""
+        check_number(self, "regularization", "dislike_regularization", above_zero=True)
+        check_flag(self, "dislikes")
+        check_count(self, "max_items")
+
+    @classmethod
+    def search_space(cls) -> Space:
+        """lambda decides alone."""
+        return {"regularization": Range(10.0, 3000.0, log=True)}
+
+    def fit(self, data: Interactions) -> Self:
+        """Solves one system of linear equations."""
+        self.check()
+        check_interactions(data)
+        weighed, facts = self.weighed(data)
+        assert weighed.weights is not None
+        form = self._cheaper_form(weighed.n_users, weighed.n_items * (2 if self.dislikes else 1))
+        penalties = Penalties(float(self.regularization), float(self.dislike_regularization))
+        arrays = form.solve(Signed.of(weighed, self.dislikes), penalties)
+        facts |= {"penalties": list(penalties), "dislikes": self.dislikes, "protocol": "catalogue"}
+        self._fitted = Fitted.of(weighed, {**arrays, "seen_weights": weighed.weights}, **facts)
+        return self
+
+    # -- scores -------------------------------------------------------------------------------------------------------
+
+    def score_block(self, users: IntArray) -> Float32Array:
+        """Sums over the users' likes; an item of the user's own history is scored by the others."""
+        return self._form().block(np.ascontiguousarray(users, np.int64))
+
+    def score_pairs(self, users: IntArray, items: IntArray) -> Float32Array:
+        """Sums over the users' likes, for the items asked for alone."""
+        return self._form().pairs(np.ascontiguousarray(users, np.int64), np.ascontiguousarray(items, np.int64))
+
+    def score_history(self, items: IntArray, values: FloatArray | None) -> Float32Array:
+        """Sums over the likes of the history; without values all of its items are liked."""
+        weights = self.history_weights(items, values)
+        if not (weights != 0 if self.fitted.facts["dislikes"] else weights > 0).any():
+            raise self.refuse_history()
+        return self._form().history(np.asarray(items, np.int64), weights)
+
+    def likeness(self, items: Int64Array) -> Float32Array:
+        """Columns of B."""
+        form = self._form()
+        columns = [form.column(int(item)) for item in items]
+        return np.stack(columns) if columns else np.empty((0, len(self.item_map)), np.float32)
+
+    def _form(self) -> ByItems | ByUsers:
+        """What was learnt, in the form in which it was solved."""
+        fitted, facts = self.fitted, self.fitted.facts
+        weights = fitted.arrays["seen_weights"]
+        rows = Signed(fitted.indptr, fitted.indices, weights, len(fitted.items), facts["dislikes"])
+        kind = ByUsers if "user_kernel" in fitted.arrays else ByItems
+        return kind(rows, Penalties(*facts["penalties"]), fitted.arrays)
+
+    def _cheaper_form(self, n_users: int, n_features: int) -> type[ByItems] | type[ByUsers]:
+        """By users where they are fewer by half, or where items are too many: a little fewer saves less than scores cost."""
+        size = min(n_users, n_features)
+        if size <= self.max_items:
+            by_users = 2 * n_users <= n_features or n_features > self.max_items
+            return ByUsers if by_users else ByItems
+        raise DataError(
+            f"EASE would have to invert a matrix of {size} x {size}, which takes {4 * size**2 / 2**30:.1f} GiB of memory, "
+            f"and max_items is {self.max_items}; use NeighbourRidge or TopNRank, leave out rare items with "
+            "filter(min_item_users=...), or raise max_items"
+        )

@@ -1,0 +1,75 @@
+"""What models that learn from likes alone share: which rows are likes, in training and in the history of a new user."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from topnrank._typing import Float32Array, FloatArray, IntArray
+from topnrank.data.feedback.by_name import feedback_from, feedback_from_dict, fitted_feedback, remembered
+from topnrank.data.feedback.policies import EventWeights, Feedback, Threshold, WeightColumn
+from topnrank.data.feedback.recency import timeless
+from topnrank.data.interactions import Interactions
+from topnrank.errors import DataError, ParameterError
+from topnrank.models.base import Model
+
+LIKED = 4.0
+"""The lowest rating of a like, unless a feedback policy says otherwise."""
+
+
+class LikesModel(Model):
+    """Base of the closed-form models: a row with a weight above 0 is a like."""
+
+    feedback: Feedback | str | None
+
+    def weighed(self, data: Interactions) -> tuple[Interactions, dict[str, Any]]:
+        """`data` with weights, and the facts by which other rows are weighed alike."""
+        given = Threshold(LIKED) if self.feedback is None and data.ratings is not None else self.feedback
+        policy = fitted_feedback(feedback_from(given, data), data)
+        weighed = policy(data)
+        assert weighed.weights is not None
+        if not (weighed.weights > 0).any():
+            raise DataError(
+                f"{type(self).__name__}: none of the {len(weighed)} rows has a weight above 0, so nobody likes anything; "
+                "check the feedback: it says which ratings or events count as liked"
+            )
+        by_weight = weighed.ratings is None or isinstance(timeless(policy), EventWeights | WeightColumn)
+        facts = {
+            "fingerprint": data.fingerprint(),
+            "value": "weights" if by_weight else "ratings",  # what the numbers of a new user's history are
+            "feedback": remembered(policy),
+        }
+        return weighed, facts
+
+    def weigh(self, data: Interactions) -> Interactions:
+        """Other rows, weighed as the training rows were; what has no feedback types stays as it is."""
+        return data if data.types is None or data.ratings is not None else self._fitted_policy()(data)
+
+    def history_weights(self, items: IntArray, values: FloatArray | None) -> Float32Array:
+        """Weights of a history's ratings or weights, as in training; without values all of its items are liked."""
+        if values is None:
+            return np.ones(items.size, np.float32)
+        if self.fitted.facts["value"] == "weights":
+            return values.astype(np.float32)
+        policy = timeless(self._fitted_policy())
+        if isinstance(policy, Threshold):  # the usual case, without the detour over Interactions
+            return np.where(values >= policy.at, np.float32(1), np.float32(-1))
+        one = Interactions.from_arrays(np.zeros(items.size, np.int64), items, ratings=values)
+        weights = policy(one).weights
+        assert weights is not None
+        return weights[np.argsort(np.argsort(items))]  # the rows of `one` are sorted by item
+
+    def refuse_history(self) -> ParameterError:
+        """For a history without a like."""
+        return ParameterError(
+            f"recommend: no item of this history counts as liked, and {type(self).__name__} learns from likes alone; give "
+            "the liked items without ratings, or higher ratings"
+        )
+
+    def _fitted_policy(self) -> Feedback:
+        """The policy of training, with what it took from the training rows."""
+        known: Mapping[str, object] | None = self.fitted.facts["feedback"]
+        if known is not None:
+            return feedback_from_dict(known)
+        assert isinstance(self.feedback, Feedback)  # one of the user's own
+        return self.feedback

@@ -1,0 +1,111 @@
+"""The pair-wise models: BPR and WARP."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+from topnrank._checks import check_count, check_number
+from topnrank.errors import ParameterError
+from topnrank.losses.base import Objective
+from topnrank.losses.draws import STRIDE
+from topnrank.losses.pairwise.reference import PairwiseLogistic, WarpHinge
+from topnrank.models.factor.model import FactorModel
+from topnrank.models.search_space import Choice, Range, Space
+
+# ----------------------------------------------------------------------------------------------------
+# BPR: randomly drawn pairs under the logistic loss.
+
+
+@final
+@dataclass(eq=False, kw_only=True)
+class BPR(FactorModel):
+    """Minimises -sum ln g(f_i - f_j) over drawn pairs in which i is the better item (Rendle et al. 2009).
+
+    With negatives=0 pairs are of two items that the user rated, the better one first. With negatives=S they are of a
+    liked item and one of S items that the user never observed, sampled anew at each visit: the setting of the paper.
+
+    Use it as the pair-wise control, and with `negatives` to rank the whole catalogue from likes alone. Do not use it
+    when only the top of the list matters: every pair counts alike wherever it stands.
+    """
+
+    learning_rate: float = 0.13
+    regularization: float | Mapping[str, float] = 0.02
+    epochs: int | None = 16
+    negatives: int = 0
+    """0: pairs of rated items. S: liked items against S unobserved ones, sampled at each visit."""
+    pairs: int = 2
+    """Pairs that each item of the user asks for at a visit."""
+    tries: int = 5
+    """Draws to find a rated partner of another weight; unused against unobserved items."""
+
+    name: ClassVar[str] = "bpr"
+    summary: ClassVar[str] = "pair-wise: logistic loss of pairs, of rated items or of likes against unobserved items"
+    own_space: ClassVar[Space] = {"learning_rate": Range(0.01, 0.3, log=True), "pairs": Range(1, 4, whole=True)}
+
+    def check(self) -> None:
+        """Shared rules and those of the draws."""
+        super().check()
+        check_count(self, "negatives", least=0)
+        check_count(self, "pairs", "tries")
+        if self.pairs * self.tries > STRIDE:
+            raise ParameterError(f"BPR: pairs * tries must be at most {STRIDE}, got {self.pairs} * {self.tries}")
+
+    def objective(self) -> Objective:
+        """The logistic loss of drawn pairs."""
+        return PairwiseLogistic(tries=self.tries, pairs=self.pairs)
+
+    def relevant_only(self) -> bool:
+        """Against unobserved items only likes enter the lists; rated pairs need dislikes too."""
+        return self.negatives > 0
+
+
+# ----------------------------------------------------------------------------------------------------
+# WARP: a hinge on the first violator drawn, weighted by the estimated rank.
+
+
+@final
+@dataclass(eq=False, kw_only=True)
+class WARP(FactorModel):
+    """Minimises sum_i ln(1 + rank_i) max(0, margin - f_i + f_j), j the first violator drawn (Weston et al. 2011).
+
+    With negatives=0 an item is held against the user's rated items of lower weight. With negatives=S the liked items
+    are held against S items that the user never observed, sampled anew at each visit: the setting closer to the paper.
+
+    Use it with `negatives` to rank the whole catalogue when the top of the list matters. Do not use it with negatives=0
+    on lists of a few items: there is no rank to estimate, and it is a hinge loss with noise.
+    """
+
+    learning_rate: float = 0.024
+    regularization: float | Mapping[str, float] = 0.04
+    epochs: int | None = 25
+    negatives: int = 0
+    """0: rated items only. S: liked items against S unobserved ones, sampled at each visit."""
+    margin: float = 0.3
+    """How far an item should stand above a worse one."""
+    tries: int = 10
+    """Draws to find a violator."""
+
+    name: ClassVar[str] = "warp"
+    summary: ClassVar[str] = "pair-wise: hinge on the first violator drawn, weighted by the estimated rank"
+    own_space: ClassVar[Space] = {
+        "learning_rate": Range(0.003, 0.1, log=True),
+        "margin": Range(0.1, 1.0, log=True),
+        "tries": Choice((10, 30, 100)),
+    }
+
+    def check(self) -> None:
+        """Shared rules and those of the draws."""
+        super().check()
+        check_count(self, "negatives", least=0)
+        check_count(self, "tries")
+        check_number(self, "margin", above_zero=True)
+        if self.tries > STRIDE:
+            raise ParameterError(f"WARP: tries must be at most {STRIDE}, got {self.tries}")
+
+    def objective(self) -> Objective:
+        """The weighted hinge loss against drawn violators."""
+        return WarpHinge(margin=float(self.margin), tries=self.tries)
+
+    def relevant_only(self) -> bool:
+        """Against unobserved items only likes enter the lists; rated pairs need dislikes too."""
+        return self.negatives > 0

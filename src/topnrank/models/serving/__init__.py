@@ -1,0 +1,1 @@
+"""What a fitted model answers: recommendations, explanations, similar items, exported vectors."""

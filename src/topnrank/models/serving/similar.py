@@ -1,0 +1,54 @@
+"""Items and users that are alike: the cosine of their vectors, or what a linear model says of its items."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from topnrank._checks import check_n
+from topnrank._typing import Float32Array, FloatArray, Int64Array
+from topnrank.errors import ParameterError
+from topnrank.kernels.top_items import top_items
+from topnrank.models.base import Model
+from topnrank.models.serving import recommend
+from topnrank.models.serving.tables import Named, ranked_table
+
+
+def similar(model: Model, side: str, asked: Any, n: int) -> pa.Table:
+    """The n nearest of one id, or of many in one table; `side` is "item" or "user"."""
+    method = f"similar_{side}s"
+    vectors = model.fitted.arrays.get(f"{side}_factors")
+    probe = model.likeness(np.empty(0, np.int64)) if side == "item" else None
+    if vectors is None and probe is None:
+        raise ParameterError(f"{method}: {type(model).__name__} has no {side} vectors; use a factor model")
+    n = check_n(method, n)
+    numbers = model.item_numbers(asked) if side == "item" else model.user_numbers(asked)
+    names = Named(side, model.item_ids_ if side == "item" else model.user_ids_)
+    one = np.ndim(np.asarray(asked, dtype=object)) == 0
+    likeness = _Cosine(vectors) if probe is None and vectors is not None else model.likeness
+    return pa.concat_tables(list(_blocks(likeness, names, numbers, n, one)))
+
+
+class _Cosine:
+    """Cosines between some rows and all rows of `vectors`."""
+
+    def __init__(self, vectors: FloatArray) -> None:
+        self.vectors, self.norms = vectors, np.maximum(np.linalg.norm(vectors, axis=1), np.finfo(np.float32).tiny)
+
+    def __call__(self, rows: Int64Array) -> Float32Array:
+        cosine = (self.vectors[rows] @ self.vectors.T) / (self.norms[rows, None] * self.norms)
+        return np.asarray(cosine, np.float32)
+
+
+def _blocks(
+    likeness: Callable[[Int64Array], Float32Array | None], names: Named, numbers: Int64Array, n: int, one: bool
+) -> Iterator[pa.Table]:
+    size = max(1, recommend.BLOCK_BYTES // (4 * len(names.ids)))
+    for first in range(0, max(1, numbers.size), size):  # at least once: a table without rows has columns too
+        rows = numbers[first : first + size]
+        scores = likeness(rows)
+        assert scores is not None
+        scores[np.arange(rows.size), rows] = np.nan
+        best = top_items(scores, min(n, len(names.ids)))
+        yield ranked_table(best, scores, names, None if one else Named("of", names.ids[rows]))

@@ -1,0 +1,1 @@
+"""Top-N-Rank: the model and the recipe it resolves to."""

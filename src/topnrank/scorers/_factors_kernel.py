@@ -1,0 +1,80 @@
+"""The factors scorer over a batch: f_i = <u, v_i> + b_i (reference: scorers/factors.py)."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from topnrank._typing import Float32Array
+from topnrank.kernels.jit import kernel, parallel_kernel, prange
+from topnrank.kernels.updates import CHUNKS, chunk_size, dot, place_in_chunk, step_number, step_row
+from topnrank.kernels.work_stealing import new_turns, taken
+
+
+class FactorState(NamedTuple):
+    """Parameters of the factors scorer, or their accumulators."""
+
+    U: Float32Array
+    V: Float32Array
+    b: Float32Array
+
+
+@parallel_kernel
+def factor_scores(batch, state, scores):
+    """Scores of every list of the batch."""
+    turns = new_turns(batch.workers)
+    for worker in prange(batch.workers):
+        for n in taken(turns, worker, batch.users.size):
+            u = state.U[batch.users[n]]
+            for p in range(batch.offsets[n], batch.offsets[n + 1]):
+                scores[p] = dot(u, state.V[batch.items[p]]) + state.b[batch.items[p]]
+
+
+@parallel_kernel
+def factor_user_step(batch, G, state, accumulators, rule, moved):
+    """Each user of the batch steps along dL/du = sum_i G_i v_i, plus its penalty."""
+    turns = new_turns(batch.workers)
+    for worker in prange(batch.workers):
+        gradient = np.empty(state.U.shape[1], np.float32)
+        for n in taken(turns, worker, batch.users.size):
+            gradient[:] = 0.0
+            for p in range(batch.offsets[n], batch.offsets[n + 1]):
+                g = np.float32(G[p])
+                if g != 0.0:  # behind the gate of ReLU most are
+                    v = state.V[batch.items[p]]
+                    for d in range(v.size):
+                        gradient[d] += g * v[d]
+            user = batch.users[n]
+            moved[n] = step_row(rule, 1, gradient, state.U[user], accumulators.U[user])
+
+
+@kernel
+def _step_items(batch, touched, G, state, accumulators, rules, chunk, moved):
+    """The steps of a chunk of the touched items."""
+    gradient = np.empty(state.V.shape[1], np.float32)
+    U, V, of_V, users, own = state.U, state.V, accumulators.V, batch.users, batch.own
+    visits = touched.visits
+    for turn in range(chunk_size(chunk, touched.items.size)):
+        t = place_in_chunk(chunk, turn)
+        item = touched.items[t]
+        gradient[:] = 0.0
+        bias_gradient, count = 0.0, 0.0
+        for place in range(touched.starts[t], touched.starts[t + 1]):
+            p, n = visits[place, 0], visits[place, 1]
+            g = np.float32(G[p])
+            count += 1.0 if p < own[n] else batch.counts[n]
+            if g != 0.0:
+                bias_gradient += G[p]
+                u = U[users[n]]
+                for d in range(gradient.size):
+                    gradient[d] += g * u[d]
+        distance = step_row(rules[0], count, gradient, V[item], of_V[item])
+        moved[t] = distance + step_number(rules[1], count, bias_gradient, state.b, accumulators.b, item)
+
+
+@parallel_kernel
+def factor_item_step(batch, touched, G, state, accumulators, rules, moved):
+    """Each touched item steps v and b once along the batch's sum of G_i u, in the batch's order of users; rules of v, b."""
+    turns = new_turns(batch.workers)
+    for worker in prange(batch.workers):
+        for chunk in taken(turns, worker, CHUNKS):
+            _step_items(batch, touched, G, state, accumulators, rules, chunk, moved)

@@ -1,0 +1,1 @@
+"""DataFrames and files turned into blocks of users."""

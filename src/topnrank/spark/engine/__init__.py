@@ -1,0 +1,1 @@
+"""The Spark engine: one training step as tasks on blocks of users."""

@@ -1,0 +1,1 @@
+"""Spark jobs: training, scoring, recommending, evaluating."""

@@ -1,0 +1,122 @@
+"""Recommending as a Spark job: each task makes the lists of one block of users, with the code of one machine."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Unpack, cast
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from topnrank._checks import check_n, one_of
+from topnrank._typing import Int64Array
+from topnrank.errors import ParameterError, UnknownIdError
+from topnrank.models.serving.filters import RecommendOptions, SharedOptions
+from topnrank.models.serving.recommend import recommend_table
+from topnrank.spark.data.columns import column_of, id_column
+from topnrank.spark.data.interactions import collect_table
+from topnrank.spark.data.partition import deal
+from topnrank.spark.jobs.distributed_model import Learnt, Served, ServedBlock, block_model, frame_of
+from topnrank.spark.jobs.tables import frame_of_tables, is_integer, task_threads, with_ids
+
+UNKNOWN = ("error", "skip")
+LIST_ROWS = 2**20
+"""Rows of lists that a task holds at a time."""
+SCHEMA = "user bigint, item bigint, score float, rank int"
+
+
+def recommend_blocks(
+    served: Served,
+    users: DataFrame | None = None,
+    *,
+    n: int = 10,
+    user_column: str = "user",
+    **options: Unpack[SharedOptions],
+) -> DataFrame:
+    """The n best items of all users, or of those in the column `user_column` of `users`, each once.
+
+    Options are those of `Model.recommend`, with lists of items only; users the model does not know are an error, or left
+    out with unknown="skip".
+
+    Returns
+    -------
+    DataFrame with the columns user, item, score, rank (1 = best); its rows are in no particular order.
+    """
+    n = check_n("recommend", n)
+    unknown = one_of("unknown", options.get("unknown", "error"), UNKNOWN)
+    asked = _by_number(served, options)
+    shared = served.shared
+    if users is None:
+        tables = served.blocks.flatMap(lambda block: _lists(shared.value, block, None, n, asked))
+    else:
+        dealt = deal(_wanted(served, users, user_column, unknown), served.n_blocks, {"number": np.int64})
+        both = served.blocks.zip(dealt)
+        tables = both.flatMap(lambda pair: _lists(shared.value, pair[0], pair[1]["number"], n, asked))
+    lists = frame_of_tables(served.session, tables, SCHEMA)
+    return with_ids(with_ids(lists, "user", served.users), "item", served.items).select("user", "item", "score", "rank")
+
+
+def _lists(
+    learnt: Learnt, block: ServedBlock, users: Int64Array | None, n: int, asked: RecommendOptions
+) -> Iterator[pa.Table]:
+    """Inside a task: the lists of some users of a block, by number."""
+    model = block_model(learnt, block)
+    numbers = np.arange(block.first, block.first + block.n_users) if users is None else np.sort(users)
+    size = max(1, LIST_ROWS // n)
+    for first in range(0, len(numbers), size):
+        with task_threads():
+            table = recommend_table(model, numbers[first : first + size], None, n, asked)
+        yield table.cast(pa.schema({"user": "int64", "item": "int64", "score": "float32", "rank": "int32"}.items()))
+
+
+def _wanted(served: Served, users: DataFrame, name: str, unknown: str) -> DataFrame:
+    """The users asked for, each once, with their numbers and blocks."""
+    if name not in users.columns:
+        raise ParameterError(
+            f"recommend: the users have no column {name!r}, only {', '.join(map(repr, users.columns))}"
+        )
+    ids = id_column(users, name, integer=is_integer(served.users))
+    asked = users.select(ids.alias("id"), column_of(name).cast("string").alias("given")).dropDuplicates(["id"])
+    if unknown == "error":
+        strangers = asked.join(served.users, "id", "left_anti").agg(sf.count(sf.lit(1)), sf.min("given")).first()
+        if strangers is not None and strangers[0]:
+            raise UnknownIdError(
+                f"recommend: the model does not know {strangers[0]} of the users, for example {strangers[1]!r}; leave them "
+                "out with unknown='skip'"
+            )
+    return asked.join(served.users, "id").select("number", "block")
+
+
+def _by_number(served: Served, options: SharedOptions) -> RecommendOptions:
+    """The options with numbers in place of the ids of items."""
+    for name in options:
+        one_of("recommend: an option", name, tuple(SharedOptions.__annotations__))
+    asked: dict[str, Any] = {name: value for name, value in options.items() if name != "unknown" and value is not None}
+    for name in ("items", "exclude"):
+        if isinstance(asked.get(name), Mapping):
+            raise ParameterError(
+                f"recommend: {name} by user is not possible on Spark; give a list, or filter the result"
+            )
+        if name in asked:
+            asked[name] = item_numbers(served, asked[name])
+    if isinstance(groups := asked.get("groups"), Mapping):
+        asked["groups"] = dict(zip(item_numbers(served, list(groups)).tolist(), groups.values(), strict=True))
+    elif groups is not None:
+        raise ParameterError("recommend: on Spark groups must be a dict {item: group}")
+    return cast(RecommendOptions, asked)
+
+
+def item_numbers(served: Served, items: Any) -> Int64Array:
+    """Numbers of some item ids, in their order; UnknownIdError names one the model does not know."""
+    given = np.atleast_1d(np.asarray(items, dtype=object)).tolist()
+    table = pa.table({"place": np.arange(len(given)), "item": [str(one) for one in given]})
+    frame = frame_of(served.session, table)
+    ids = id_column(frame, "item", integer=is_integer(served.items))
+    found = collect_table(
+        frame.select("place", ids.alias("id")).join(served.items, "id", "left").select("place", "number")
+    )
+    found = found.sort_by("place")
+    if found["number"].null_count:
+        missing = given[found["number"].is_null().index(True).as_py()]
+        raise UnknownIdError(f"the model does not know item {missing!r}; it was trained on {served.n_items} items")
+    return np.asarray(found["number"].to_numpy(), np.int64)

@@ -1,0 +1,1 @@
+"""Estimators and Models of `pyspark.ml`."""

@@ -1,0 +1,73 @@
+"""Models of the library as Estimators of `pyspark.ml`: `TopNRank` and one for each other class, made from the local classes.
+
+Parameters are those of the local class, under the same names, and those of `params.SHARED`.
+"""
+
+from typing import Any, Self
+
+from pyspark.ml import Estimator
+from pyspark.ml.util import MLReadable, MLWritable
+from pyspark.sql import DataFrame, SparkSession
+
+from topnrank.models.base import Model
+from topnrank.models.registry import MODELS
+from topnrank.spark.data.interactions import SparkInteractions
+from topnrank.spark.jobs.train import train_on_blocks
+from topnrank.spark.ml.files import ParamsReader, ParamsWriter
+from topnrank.spark.ml.models import MODEL_CLASSES, RankingModel
+from topnrank.spark.ml.params import SHARED, LocalParams, accessors, local_params, shared_params
+
+
+class RankingEstimator(Estimator, LocalParams, MLReadable, MLWritable):  # type: ignore[misc]
+    """A model that is yet to be fitted; base of all."""
+
+    def __init__(self, **values: Any) -> None:
+        super().__init__()
+        self.set_checked(values)
+
+    def _fit(self, dataset: DataFrame) -> RankingModel:
+        """Trains on the rows of a DataFrame, which never come to the driver as a whole, unless the model says so."""
+        local, columns = self.local_model(), self.columns(dataset.columns)
+        duplicates, blocks = self.getOrDefault("duplicates"), self.getOrDefault("numBlocks")
+        data = SparkInteractions.from_frame(dataset, columns, duplicates=duplicates, blocks=blocks)
+        served = train_on_blocks(local, data, self.getOrDefault("checkpointDir"))
+        served.blocks.count()  # made now, because the training rows are let go
+        data.blocks.unpersist()
+        model: RankingModel = self._copyValues(MODEL_CLASSES[self.local_class](served))
+        return model
+
+    def file_content(self) -> None:
+        """Nothing but metadata."""
+
+    @classmethod
+    def opened(cls, session: SparkSession, path: str) -> Self:
+        """An estimator with defaults."""
+        return cls()
+
+    def write(self) -> ParamsWriter:
+        """The writer of this estimator."""
+        return ParamsWriter(self)
+
+    @classmethod
+    def read(cls) -> ParamsReader:
+        """The reader of this class."""
+        return ParamsReader(cls)
+
+
+def _estimator_class(kind: type[Model]) -> type[RankingEstimator]:
+    """The Estimator of a local class."""
+    body = {
+        "__doc__": f"{kind.__doc__}\n\n    On Spark: see `RankingEstimator`; the fitted model is a `{kind.__name__}Model`.",
+        "__module__": __name__,
+        "local_class": kind,
+        **shared_params(),
+        **local_params(kind),
+        **accessors(list(SHARED)),
+    }
+    return type(kind.__name__, (RankingEstimator,), body)
+
+
+ESTIMATOR_CLASSES: dict[type[Model], type[RankingEstimator]] = {
+    kind: _estimator_class(kind) for kind in MODELS.values()
+}
+globals().update({made.__name__: made for made in ESTIMATOR_CLASSES.values()})
