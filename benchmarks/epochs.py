@@ -17,12 +17,14 @@ from typing import Any
 import topnrank as tnr
 from common import environment
 
-SHARED: dict[str, Any] = {"users": "factors", "factors": 10, "epochs": 1, "num_threads": 1}
+SHARED: dict[str, Any] = {"user_representation": "factors", "factors": 10, "epochs": 1, "num_threads": 1}
 MODELS: dict[str, tnr.Model] = {
     "TopNRank ReLU": tnr.TopNRank(
-        smoothing="relu", truncate=True, budget=None, anchor=0.0, learning_rate=1e-3, **SHARED
+        smoothing="relu", truncate=True, gradient_budget=None, squared_weight=0.0, learning_rate=1e-3, **SHARED
     ),
-    "TopNRank sigmoid": tnr.TopNRank(smoothing="sigmoid", truncate=True, budget=None, anchor=0.0, **SHARED),
+    "TopNRank sigmoid": tnr.TopNRank(
+        smoothing="sigmoid", truncate=True, gradient_budget=None, squared_weight=0.0, **SHARED
+    ),
     "TopNRank Laplace (default objective)": tnr.TopNRank(**SHARED),
     "TopNRank(metric='mrr')": tnr.TopNRank(metric="mrr", truncate=True, **SHARED),
     "TopNRank(metric='map')": tnr.TopNRank(metric="map", truncate=True, **SHARED),

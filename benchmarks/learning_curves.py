@@ -83,7 +83,7 @@ def draw(found: dict[str, dict[tuple[str, str], Curve]], path: Path) -> None:
 
     rows = list(makers())
     figure, panels = plt.subplots(4, 4, figsize=(13, 10), sharey=True, layout="constrained")
-    colours = dict(zip(SETS, ("#0072B2", "#D55E00", "#009E73", "#CC79A7"), strict=True))
+    colors = dict(zip(SETS, ("#0072B2", "#D55E00", "#009E73", "#CC79A7"), strict=True))
     for panel, row in zip(panels.flat, rows, strict=False):
         for name, of_set in found.items():
             for users, style in (("history", "-"), ("factors", "--")):
@@ -91,14 +91,14 @@ def draw(found: dict[str, dict[tuple[str, str], Curve]], path: Path) -> None:
                 if curve:
                     span = (curve[0] - min(curve)) or 1.0
                     scaled = [(value - min(curve)) / span for value in curve]
-                    panel.plot(range(1, len(curve) + 1), scaled, style, color=colours[name], lw=1.4)
+                    panel.plot(range(1, len(curve) + 1), scaled, style, color=colors[name], lw=1.4)
         panel.set_title(row, fontsize=10)
         panel.grid(alpha=0.3)
     for panel in panels.flat[len(rows) :]:
         panel.axis("off")
-    handles = [plt.Line2D([], [], color=colour, label=name) for name, colour in colours.items()]
+    handles = [plt.Line2D([], [], color=color, label=name) for name, color in colors.items()]
     handles += [
-        plt.Line2D([], [], color="grey", ls=style, label=users)
+        plt.Line2D([], [], color="gray", ls=style, label=users)
         for users, style in (("history", "-"), ("factors", "--"))
     ]
     figure.legend(handles=handles, loc="lower right", ncols=2, frameon=False, fontsize=9)

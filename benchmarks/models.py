@@ -50,7 +50,7 @@ def rows(name: str) -> dict[str, tuple[str, dict[str, Any]]]:
         found[f"TopNRank(metric='{metric}'), history"] = ("TopNRank", {"metric": metric})
     shared = {parameter: getattr(tnr.TopNRank(), parameter) for parameter in tnr.BiasedMF().get_params()}
     found["TopNRank without its list-wise term, history"] = ("BiasedMF", shared)
-    found["TopNRank, factors"] = ("TopNRank", {"users": "factors"})
+    found["TopNRank, factors"] = ("TopNRank", {"user_representation": "factors"})
     found["**TopNRank (default), history**"] = ("TopNRank", {})
     return found
 
@@ -67,7 +67,7 @@ def run_cell(name: str, kind: str, settings: dict[str, Any], split: int) -> list
     if "num_threads" in model.get_params():
         model.set_params(num_threads=1)
     rated = tnr.evaluate(model.fit(train), test, metrics=list(METRICS), num_threads=1)
-    everything = tnr.evaluate(model, test, protocol="catalogue", metrics=["ndcg@10"], num_threads=1)
+    everything = tnr.evaluate(model, test, protocol="catalog", metrics=["ndcg@10"], num_threads=1)
     return [*(rated[metric] for metric in METRICS), everything["ndcg@10"]]
 
 

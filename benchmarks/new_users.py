@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 import topnrank as tnr
-from catalogue_data import _hold_out, load
+from catalog_data import _hold_out, load
 from common import environment
 from topnrank.rng import stream
 
 PAGE = Path(__file__).parent.parent / "docs" / "results" / "new_users.md"
 METRICS = ("ndcg@10", "ndcg@20", "recall@20", "ndcg@100")
 LEFT_OUT, LIKED = 1000, 4.0
-OURS: dict[str, Any] = {"protocol": "catalogue", "factors": 64, "num_threads": 1}
+OURS: dict[str, Any] = {"protocol": "catalog", "factors": 64, "num_threads": 1}
 
 
 class Scored:
@@ -57,7 +57,7 @@ def by_history(model: tnr.Model, history: tnr.Interactions) -> np.ndarray[Any, A
 
 
 def als(train: tnr.Interactions, history: tnr.Interactions) -> np.ndarray[Any, Any]:
-    """implicit's ALS with its own fold-in, at the settings that the catalogue study starts from."""
+    """implicit's ALS with its own fold-in, at the settings that the catalog study starts from."""
     from implicit.als import AlternatingLeastSquares
     from scipy.sparse import csr_matrix
 
@@ -101,20 +101,18 @@ def new_users(data: tnr.Interactions) -> list[str]:
     """The table of users never seen."""
     users = np.sort(stream(0, "new users").permutation(data.n_users)[:LEFT_OUT])
     train, history, held_out = parts(data, users)
-    ours, ridge = tnr.TopNRank(**OURS), tnr.NeighbourRidge(neighbours=100, regularization=200.0)
+    ours, ridge = tnr.TopNRank(**OURS), tnr.NeighborRidge(neighbors=100, regularization=200.0)
     lines = ["| method | NDCG@10 | NDCG@20 | Recall@20 | NDCG@100 | ms for one user |", "|---|---|---|---|---|---|"]
-    for name, model in (("TopNRank", ours), ("EASE", tnr.EASE(regularization=700.0)), ("NeighbourRidge", ridge)):
+    for name, model in (("TopNRank", ours), ("EASE", tnr.EASE(regularization=700.0)), ("NeighborRidge", ridge)):
         model.fit(train)
         scores = Scored(history, by_history(model, history))
-        result = tnr.evaluate(scores, held_out, protocol="catalogue", metrics=METRICS)
+        result = tnr.evaluate(scores, held_out, protocol="catalog", metrics=METRICS)
         lines.append(row(name, result, milliseconds(model, history)))
     folded = Scored(history, als(train, history))
-    lines.append(
-        row("implicit ALS, fold-in", tnr.evaluate(folded, held_out, protocol="catalogue", metrics=METRICS), "-")
-    )
+    lines.append(row("implicit ALS, fold-in", tnr.evaluate(folded, held_out, protocol="catalog", metrics=METRICS), "-"))
     counts = np.bincount(train.indices, minlength=data.n_items).astype(np.float32)
     popular = Scored(history, np.tile(counts, (data.n_users, 1)))
-    lines.append(row("popularity", tnr.evaluate(popular, held_out, protocol="catalogue", metrics=METRICS), "-"))
+    lines.append(row("popularity", tnr.evaluate(popular, held_out, protocol="catalog", metrics=METRICS), "-"))
     return lines
 
 
@@ -127,20 +125,16 @@ def later_rows(data: tnr.Interactions) -> list[str]:
     first, then = train.take(~late).compact(), train.take(late).compact()
     lines = ["| model | NDCG@10 | NDCG@20 | Recall@20 | NDCG@100 | CPU s |", "|---|---|---|---|---|---|"]
     model, start = tnr.TopNRank(**OURS).fit(first), time.process_time()
-    known = tnr.evaluate(model, held_out, protocol="catalogue", metrics=METRICS)
+    known = tnr.evaluate(model, held_out, protocol="catalog", metrics=METRICS)
     lines.append(row(f"not brought up to date ({known.n_users:,} users known)", known, "-"))
     start = time.process_time()
     model.partial_fit(then)
     spent = time.process_time() - start
-    lines.append(
-        row("partial_fit", tnr.evaluate(model, held_out, protocol="catalogue", metrics=METRICS), f"{spent:.1f}")
-    )
+    lines.append(row("partial_fit", tnr.evaluate(model, held_out, protocol="catalog", metrics=METRICS), f"{spent:.1f}"))
     start = time.process_time()
     anew = tnr.TopNRank(**OURS).fit(train)
     spent = time.process_time() - start
-    lines.append(
-        row("trained anew", tnr.evaluate(anew, held_out, protocol="catalogue", metrics=METRICS), f"{spent:.1f}")
-    )
+    lines.append(row("trained anew", tnr.evaluate(anew, held_out, protocol="catalog", metrics=METRICS), f"{spent:.1f}"))
     words = f"{len(first):,} rows first, {len(then):,} later, of {data.n_users:,} users and {data.n_items:,} items."
     return [words, "", *lines]
 
@@ -154,7 +148,7 @@ def main() -> None:
         f"MovieLens 1M, relevant from 4 stars on, all items but those of the history are ranked. {LEFT_OUT:,} random users "
         "took no part in training; of their likes and dislikes 20 % are held out, the rest is their history. One split, "
         "one seed, default settings (64 factors), no intervals: differences below about .008 at NDCG@10 are noise. TopNRank "
-        "and its neighbours use the dislikes of a history, EASE and ALS do not. Times are CPU milliseconds of one "
+        "and its neighbors use the dislikes of a history, EASE and ALS do not. Times are CPU milliseconds of one "
         "`recommend(history=...)` call, median of 200.",
         "",
         *new_users(data),
@@ -163,7 +157,7 @@ def main() -> None:
         "",
         *later_rows(data),
         "",
-        "partial_fit trains the vectors of new items for 5 epochs and computes the neighbours again; "
+        "partial_fit trains the vectors of new items for 5 epochs and computes the neighbors again; "
         "vectors of old items stay.",
         "",
         f"{environment()}.",

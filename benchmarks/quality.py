@@ -81,7 +81,7 @@ METHODS = {
     "TopNRank.paper ReLU, not truncated": paper("relu", False),
     "TopNRank.paper sigmoid, truncated": paper("sigmoid", True),
     "TopNRank.paper sigmoid, not truncated": paper("sigmoid", False),
-    "TopNRank, users='factors'": fixed(tnr.TopNRank(users="factors")),
+    "TopNRank, user_representation='factors'": fixed(tnr.TopNRank(user_representation="factors")),
     "TopNRank without its list-wise term": fixed(
         tnr.BiasedMF(
             **{

@@ -27,11 +27,11 @@ from topnrank.engines import Problem, State
 from topnrank.engines.cpu import CpuEngine
 from topnrank.losses.steps import ReLU, Sigmoid
 from topnrank.losses.weighted_dcg.reference import WeightedDCG
-from topnrank.scorers import Factors, Rows, Rule
+from topnrank.scorers import Factors, TrainingLists, UpdateRule
 
 LENGTHS = (10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
 RATINGS, ITEMS, FACTORS = 100_000, 100_000, 10
-"""Ratings visited in a measurement of the linear program, items of the catalogue, length of the vectors."""
+"""Ratings visited in a measurement of the linear program, items of the catalog, length of the vectors."""
 
 STEPS = {"ReLU": (ReLU(), 0.0), "sigmoid": (Sigmoid(7.0), 7.0)}
 """The step as the engine takes it, and C for the pair loop; 0 stands for ReLU."""
@@ -106,21 +106,21 @@ def visit_by_pairs(users, rows, U, V, steepness):
         V[item] -= (RATE * (gradients[item] + visits[item] * DECAY * V[item])).astype(np.float32)
 
 
-def make_rows(length: int) -> Rows:
+def make_rows(length: int) -> TrainingLists:
     """Lists of one length of random items with weights +1 and -1."""
     rng = np.random.default_rng(length)
     lists = max(1, RATINGS // length)
     drawn = [np.sort(rng.choice(ITEMS, length, replace=False, shuffle=False)) for _ in range(lists)]
     items = np.concatenate(drawn).astype(np.int32)
     gains = np.where(rng.random(items.size) < 0.6, 1.0, -1.0).astype(np.float32)
-    return Rows(np.arange(lists + 1, dtype=np.int64) * length, items, gains, np.empty(0, np.float32))
+    return TrainingLists(np.arange(lists + 1, dtype=np.int64) * length, items, gains, np.empty(0, np.float32))
 
 
-def make_engine(rows: Rows, function: object) -> CpuEngine:
+def make_engine(rows: TrainingLists, function: object) -> CpuEngine:
     """The engine of the paper's model on some lists."""
     scorer = Factors(FACTORS, init=0.3)
-    parameters = scorer.initialise(rows.indptr.size - 1, ITEMS, 0)
-    rules = {block: Rule(False, 0.0 if block == "item_bias" else RATE, DECAY) for block in parameters}
+    parameters = scorer.initialize(rows.indptr.size - 1, ITEMS, 0)
+    rules = {block: UpdateRule(False, 0.0 if block == "item_bias" else RATE, DECAY) for block in parameters}
     problem = Problem(scorer, WeightedDCG(function, n=int(N), truncate=True), rows, rules)
     return CpuEngine(problem, State.start(parameters, 0.0), num_threads=1)
 
@@ -139,7 +139,7 @@ def check_agreement(length: int) -> None:
         linear, quadratic = make_engine(rows, function), make_engine(rows, function)
         start = linear.state.parameters["item_factors"].copy()
         users = np.arange(20)
-        linear.visit(users)
+        linear.step(users)
         by_pairs(quadratic, users, steepness)
         for block in ("user_factors", "item_factors"):
             moved = linear.state.parameters[block], quadratic.state.parameters[block]
@@ -159,7 +159,7 @@ def measure(lengths: list[int], repeats: int) -> Times:
         for repeat in range(-1, repeats):  # the first round compiles and warms up
             for name, engine in engines.items():
                 started = time.perf_counter()
-                engine.visit(all_users)
+                engine.step(all_users)
                 middle = time.perf_counter()
                 if length <= MOST_PAIRS:
                     by_pairs(engine, few, STEPS[name][1])
@@ -201,10 +201,10 @@ def draw(times: Times, path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    colours, styles = {"ReLU": "#0072b2", "sigmoid": "#d55e00"}, {"linear": "-", "quadratic": "--"}
+    colors, styles = {"ReLU": "#0072b2", "sigmoid": "#d55e00"}, {"linear": "-", "quadratic": "--"}
     figure, axes = pyplot.subplots(figsize=(6.4, 4.4), layout="constrained")
     for (name, program), values in times.items():
-        style = {"color": colours[name], "linestyle": styles[program], "marker": "o", "markersize": 3}
+        style = {"color": colors[name], "linestyle": styles[program], "marker": "o", "markersize": 3}
         axes.loglog(list(values), list(values.values()), label=f"{name}, {program}", **style)
     axes.set(
         xlabel="items in the list", ylabel="milliseconds for one visit", title="Top-N-Rank: time of one user's visit"

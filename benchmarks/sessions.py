@@ -3,8 +3,8 @@
     TOPNRANK_DATA=folder python benchmarks/sessions.py
 
 RetailRocket without its held-out test purchases. Of each user with two purchases or more the last one is asked for: once all
-else that the user did is known, as in the catalogue study, once all events of the user from half an hour or a day before the
-purchase on are taken away. Settings are those that benchmarks/catalogue.py chose; nothing was tuned here.
+else that the user did is known, as in the catalog study, once all events of the user from half an hour or a day before the
+purchase on are taken away. Settings are those that benchmarks/catalog.py chose; nothing was tuned here.
 """
 
 from pathlib import Path
@@ -13,27 +13,27 @@ from typing import Any
 import numpy as np
 
 import topnrank as tnr
-from catalogue_data import Split, load
-from catalogue_methods import methods
+from catalog_data import Split, load
+from catalog_methods import methods
 from common import environment
 from topnrank.experiments.statistics import bootstrap_interval
 
 PAGE = Path(__file__).parent.parent / "docs" / "results" / "sessions.md"
 METRIC = "ndcg@10"
 MARGINS = {"half an hour before on": 1800, "a day before on": 86400}
-OURS = {"recency": 32.0, "learning_rate": 0.0681, "regularization": 0.6511, "neighbour_penalty": 27.04, "epochs": 3}
+OURS = {"recency": 32.0, "learning_rate": 0.0681, "regularization": 0.6511, "neighbor_penalty": 27.04, "epochs": 3}
 SETTINGS: dict[str, dict[str, Any]] = {
     "random": {},
     "popularity": {},
     "als-equal": {"factors": 64, "alpha": 64.36, "regularization": 29.83},
     "ease-equal": {"regularization": 59.06},
-    "neighbour-ridge-plain": {"recency": None, "regularization": 28.01},
-    "neighbour-ridge": {"sessions": 30.0, "recency": 32.0, "regularization": 68.1},
+    "neighbor-ridge-plain": {"recency": None, "regularization": 28.01},
+    "neighbor-ridge": {"sessions": 30.0, "recency": 32.0, "regularization": 68.1},
     "topnrank-plain": {
         "recency": 128.0,
         "learning_rate": 0.01161,
         "regularization": 2.676,
-        "neighbour_penalty": 62.25,
+        "neighbor_penalty": 62.25,
         "epochs": 3,
     },
     "topnrank-equal": {"sessions": 30.0, **OURS},
@@ -45,7 +45,7 @@ INTRODUCTION = """# Sessions, the less is known of the visit
 
 NDCG@10 over all items but those with a training event of the user, 95 % bootstrap intervals over users; seed 0. Users whose
 purchase was seen before the cut, or who have no other purchase before it, are left out. The purchases are training rows of
-the catalogue study, and many of them its validation rows: settings were chosen with them in sight.
+the catalog study, and many of them its validation rows: settings were chosen with them in sight.
 """
 
 
@@ -67,7 +67,7 @@ def before(train: tnr.Interactions, margin: int) -> Split:
 def measured(key: str, parts: Split) -> tuple[str, int]:
     """NDCG@10 with its interval, and the users."""
     fitted = methods("retail-rocket", "events")[key].make(dict(SETTINGS[key]), 0).fit(parts[0])
-    found = tnr.evaluate(fitted, parts[1], protocol="catalogue", metrics=METRIC, relevant=None, num_threads=1)
+    found = tnr.evaluate(fitted, parts[1], protocol="catalog", metrics=METRIC, relevant=None, num_threads=1)
     low, high = bootstrap_interval(found.per_user[METRIC])
     return f"{found[METRIC]:.4f} ({low:.4f} to {high:.4f})", found.n_users
 

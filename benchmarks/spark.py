@@ -30,7 +30,7 @@ from pyspark.sql import SparkSession
 
 import topnrank as tnr
 from common import environment
-from topnrank.engines import Engine, Moment, make_engine
+from topnrank.engines import Engine, TrainingTime, make_engine
 from topnrank.models.factor.prepare import prepare
 
 USERS, ITEMS, RATINGS = 138_493, 27_278, 20_000_263
@@ -90,7 +90,7 @@ def measure(spark: SparkSession, data: tnr.Interactions, blocks: list[int], roun
     if als is not None:
         times["MLlib ALS"] = []
     for round_ in range(rounds + 1):  # the first warms up
-        taken = {name: seconds(engine.visit, users, Moment(round_, 0.5)) for name, engine in engines.items()}
+        taken = {name: seconds(engine.step, users, TrainingTime(round_, 0.5)) for name, engine in engines.items()}
         if als is not None:
             taken["MLlib ALS"] = als_iteration(als)
         if round_:

@@ -124,14 +124,14 @@ def main(words: list[str] | None = None) -> int:
     for name in arguments.parts:
         found, notes[name] = run_part(name, bench)
         measures += found
-        report = suite_report.as_report(measures, surroundings(bench, notes))
+        report = suite_report.as_report(measures, environment(bench, notes))
         pages = suite_report.write(report, arguments.output)  # after each part: a run that is stopped keeps what it has
     print(pages[0].read_text(encoding="utf-8"))
     tell(f"wrote {pages[0]} and {pages[1].name}")
     return int(any("error" in note for note in notes.values()))
 
 
-def surroundings(bench: Bench, notes: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def environment(bench: Bench, notes: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """Where and how it was measured."""
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),

@@ -20,15 +20,15 @@ BAR = Bar(0.5, 0.2)
 USERS = 1_000
 """Users of the large data, and of the lists, that are evaluated."""
 SAME = 0.002
-"""How far our catalogue NDCG@10 and implicit's may be apart: what near ties make."""
+"""How far our catalog NDCG@10 and implicit's may be apart: what near ties make."""
 COUNTED = (
-    f"Milliseconds for all test users. Ours: protocol rated and protocol catalogue, NDCG at {', '.join(map(str, CUTS))}, "
+    f"Milliseconds for all test users. Ours: protocol rated and protocol catalog, NDCG at {', '.join(map(str, CUTS))}, "
     "one call each, added up. implicit: `ranking_metrics_at_k` with K = each cut-off, one call each, added up; it gives "
     "precision, MAP, NDCG and AUC at one K. The same factors, training items left out, relevant from four stars on; "
     "NDCG@10 agrees."
 )
 ON_LISTS = (
-    "Milliseconds of CPU. Ours: protocol catalogue, which scores and ranks all items as well. The peers: NDCG at the same "
+    "Milliseconds of CPU. Ours: protocol catalog, which scores and ranks all items as well. The peers: NDCG at the same "
     f"five cut-offs from ready top-{N} lists in a frame, without the time to make them."
 )
 
@@ -58,7 +58,7 @@ def against_implicit(bench: Bench, data: Named, threads: int) -> Iterator[Measur
 
     def our_turn() -> None:
         with on_threads(threads):
-            for protocol in ("rated", "catalogue"):
+            for protocol in ("rated", "catalog"):
                 found[protocol] = tnr.evaluate(ours, data.test, protocol=protocol, metrics=METRICS, num_threads=threads)
 
     def their_turn() -> None:
@@ -67,7 +67,7 @@ def against_implicit(bench: Bench, data: Named, threads: int) -> Iterator[Measur
             found["theirs"] = {k: metrics.ranking_metrics_at_k(other, train, test, K=k, **options) for k in CUTS}
 
     taken = in_turn({"ours": timed(our_turn), "theirs": timed(their_turn)}, bench.rounds)
-    agreed = same_values(found["catalogue"]["ndcg@10"], found["theirs"][10]["ndcg"])
+    agreed = same_values(found["catalog"]["ndcg@10"], found["theirs"][10]["ndcg"])
     for clock in ("wall", "cpu"):
         values = [per(taken[side], 1, clock=clock, scale=1e3) for side in ("ours", "theirs")]
         name = f"both protocols at 5 cut-offs, {said(threads)}, {clock}"
@@ -94,7 +94,7 @@ def against_lists(bench: Bench, data: Named) -> Iterator[Measure]:
     model = both[0]
     recommended, relevant = model.recommend(data.train.users.ids[:USERS], n=N), _likes(data)
     sides: dict[str, Side] = {
-        "ours": timed(lambda: tnr.evaluate(model, data.test, protocol="catalogue", metrics=METRICS, num_threads=1))
+        "ours": timed(lambda: tnr.evaluate(model, data.test, protocol="catalog", metrics=METRICS, num_threads=1))
     }
     frames = (relevant.to_pandas(), recommended.to_pandas())
     for peer, make in (("ranx", _ranx), ("ir_measures", _ir_measures)):
@@ -108,7 +108,7 @@ def against_lists(bench: Bench, data: Named) -> Iterator[Measure]:
         worker.stop()
     ours = per(taken.pop("ours"), 1, scale=1e3)
     for peer, seconds in taken.items():
-        others, name = per(seconds, 1, scale=1e3), "catalogue at 5 cut-offs"
+        others, name = per(seconds, 1, scale=1e3), "catalog at 5 cut-offs"
         yield Measure(PART, name, data.name + data.tested, "ms", ours, peer, others, counted=ON_LISTS)
 
 

@@ -43,7 +43,7 @@ def pip(python: str, *arguments: str) -> tuple[bool, str]:
     return done.returncode == 0, done.stdout
 
 
-def complaint(said: str) -> str:
+def validation_error(said: str) -> str:
     """The last line of what pip said that names an error, else its last line."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     errors = [line for line in lines if re.match(r"(\w*error|\w*exception):", line, re.IGNORECASE)]
@@ -84,7 +84,7 @@ def install(root: Path, name: str, packages: tuple[str, ...]) -> dict[str, Any]:
         done, output = pip(python, "install", "--quiet", "--constraint", str(constraints), package)
         if done:
             return {"installed": package, "version": found_version(python, package), "instead of": said}
-        said[package] = complaint(output)
+        said[package] = validation_error(output)
     return {"missing": "; ".join(f"{package}: {words}" for package, words in said.items())}
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 import topnrank as tnr
-from catalogue_data import load
-from catalogue_methods import methods
-from catalogue_peers import Peer
+from catalog_data import load
+from catalog_methods import methods
+from catalog_peers import Peer
 from suite_data import Bench, LeftOut
 from suite_measure import Measure, Stopwatch, in_turn, timed
 from suite_training import cornac_rows, lenskit_rows
@@ -21,10 +21,10 @@ METRIC = "ndcg@10"
 ABOVE_MEAN = 0.025
 """The level of protocol rated: so much above ItemMean."""
 ALS = {"alpha": 7.0, "regularization": 80.0}
-"""Settings of implicit's ALS that were tuned on validation rows of the catalogue study."""
+"""Settings of implicit's ALS that were tuned on validation rows of the catalog study."""
 ROUNDS = 2
 DOUBLING = (1, 2, 4, 8, 15, 32)
-"""Passes that are tried; 15 iterations are what the level of the catalogue was made with. Peers that are far from the level
+"""Passes that are tried; 15 iterations are what the level of the catalog was made with. Peers that are far from the level
 after few passes begin later, to save time: with the last number of passes that is known not to be enough."""
 COUNTED = (
     "CPU seconds of the whole `fit` on one thread, with the first of 1, 2, 4, 8, 15 or 32 passes whose model is at the "
@@ -61,8 +61,8 @@ def run(bench: Bench) -> Iterator[Measure]:
     bench.tell("time to a quality level, rated")
     yield from rated(bench)
     if not bench.quick:
-        bench.tell("time to a quality level, catalogue")
-        yield from catalogue(bench)
+        bench.tell("time to a quality level, catalog")
+        yield from catalog(bench)
 
 
 def rated(bench: Bench) -> Iterator[Measure]:
@@ -81,21 +81,21 @@ def rated(bench: Bench) -> Iterator[Measure]:
     yield from raced(bench, (name, bench.medium.name, "rated"), entered, split, level)
 
 
-def catalogue(bench: Bench) -> Iterator[Measure]:
-    """The catalogue's model against implicit, on the split of the catalogue study."""
+def catalog(bench: Bench) -> Iterator[Measure]:
+    """The catalog's model against implicit, on the split of the catalog study."""
     task = load("ml-1m")
     split, table = task.tests[0], methods(task.name, task.kind)
     if bench.peers.use("implicit", "implicit.als") is None:
         return
-    level = _value(table["als"].make(dict(ALS), 0).fit(split[0]), split[1], "catalogue")
+    level = _value(table["als"].make(dict(ALS), 0).fit(split[0]), split[1], "catalog")
     known = table["bpr"].search.start
     entered: Methods = {
         "ours": (lambda passes: table["topnrank"].make({"epochs": passes}, 0), DOUBLING),
         "implicit ALS": (lambda passes: table["als"].make(ALS | {"iterations": passes}, 0), DOUBLING[-3:]),
         "implicit BPR": (lambda passes: table["bpr"].make(known | {"iterations": passes}, 0), DOUBLING[-1:]),
     }
-    name = f"TopNRank(protocol='catalogue') to NDCG@10 {level:.4f} (implicit ALS, 15 iterations)"
-    yield from raced(bench, (name, "ML-1M, 80 %", "catalogue"), entered, split, level)
+    name = f"TopNRank(protocol='catalog') to NDCG@10 {level:.4f} (implicit ALS, 15 iterations)"
+    yield from raced(bench, (name, "ML-1M, 80 %", "catalog"), entered, split, level)
 
 
 def raced(bench: Bench, words: tuple[str, str, str], entered: Methods, split: Split, level: float) -> Iterator[Measure]:
@@ -165,7 +165,7 @@ class CornacMF:
 
 
 class LensKitMF:
-    """LensKit's biased matrix factorisation by ALS, 50 factors, as a competitor."""
+    """LensKit's biased matrix factorization by ALS, 50 factors, as a competitor."""
 
     name = "LensKit BiasedMF"
 

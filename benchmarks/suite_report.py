@@ -16,9 +16,9 @@ _HOW = (
 )
 
 
-def as_report(measures: Sequence[Measure], surroundings: Mapping[str, Any]) -> dict[str, Any]:
-    """All there is to write; `surroundings` holds hardware, versions, peers, parts and settings."""
-    return {**surroundings, "measures": [measure.to_dict() for measure in measures]}
+def as_report(measures: Sequence[Measure], environment: Mapping[str, Any]) -> dict[str, Any]:
+    """All there is to write; `environment` holds hardware, versions, peers, parts and settings."""
+    return {**environment, "measures": [measure.to_dict() for measure in measures]}
 
 
 def write(report: Mapping[str, Any], folder: Path) -> tuple[Path, Path]:

@@ -18,7 +18,7 @@ import topnrank as tnr
 from topnrank.cli import main
 from topnrank.data.readers.files import matches
 from topnrank.io.atomic import write_atomically
-from topnrank.io.paths import place
+from topnrank.io.paths import parse_path
 from topnrank.io.tensors import read_file
 
 KILLED_RUN = Path(__file__).parent / "training" / "killed_run.py"
@@ -148,8 +148,8 @@ class RemoteTests:
         for name in PARTS:
             folder.write(name, csv())
         for pattern in PATTERNS:
-            _, here = matches(place(folder.twin / pattern))
-            _, there = matches(place(f"{folder.address}/{pattern}"))
+            _, here = matches(parse_path(folder.twin / pattern))
+            _, there = matches(parse_path(f"{folder.address}/{pattern}"))
             ways = [str(path).removeprefix(folder.address) for path in there]
             assert ways == [str(path).removeprefix(str(folder.twin)) for path in here], pattern
             assert ways, pattern
@@ -165,7 +165,7 @@ class RemoteTests:
         assert len(data) == 12 * 200
         assert_same(data, tnr.read(folder.twin / "out"))
 
-    def test_columns_spelt_in_folders_and_parquet_parts(self, folder):
+    def test_columns_spelled_in_folders_and_parquet_parts(self, folder):
         for kind in ("buy", "a%20view"):
             for part in range(3):
                 folder.write(
@@ -232,7 +232,7 @@ class RemoteTests:
         content = np.random.default_rng(0).bytes(23_000_001)
         write_atomically(f"{folder.address}/large", lambda temporary: temporary.write_bytes(content) and None)
         assert folder.read("large") == content
-        assert place(f"{folder.address}/large").read_bytes() == content
+        assert parse_path(f"{folder.address}/large").read_bytes() == content
 
     def test_lists_for_all_users_are_written_there(self, folder):
         model = tnr.ItemMean().fit(DATA)

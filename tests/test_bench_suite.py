@@ -44,7 +44,7 @@ def report(suite: Any, measures: list[Any]) -> dict[str, Any]:
         },
         "lenskit": {"missing": "lenskit: ERROR: No matching distribution found for lenskit"},
     }
-    surroundings = {
+    environment = {
         "date": "2030-01-01",
         "hardware": {"processor": "An 8086", "cores": 2, "system": "DOS"},
         "versions": {"topnrank": "1", "implicit": "0.7.3"},
@@ -57,7 +57,7 @@ def report(suite: Any, measures: list[Any]) -> dict[str, Any]:
             "quality": {"seconds": 0.0, "left out": "no data here"},
         },
     }
-    found: dict[str, Any] = suite("suite_report").as_report(measures, surroundings)
+    found: dict[str, Any] = suite("suite_report").as_report(measures, environment)
     return found
 
 
@@ -130,9 +130,9 @@ def test_pips_words_about_a_peer_reach_the_notes(suite: Any, tmp_path: Path, mon
     said = (
         "Collecting x\n  TypeError: no setup\n  [end]\nerror: subprocess-exited-with-error\n\nnote: not pip's fault\n"
     )
-    assert install.complaint(said) == "TypeError: no setup"
-    assert install.complaint("Looking\nERROR: No matching distribution\n") == "ERROR: No matching distribution"
-    assert install.complaint("Killed\n") == "Killed"
+    assert install.validation_error(said) == "TypeError: no setup"
+    assert install.validation_error("Looking\nERROR: No matching distribution\n") == "ERROR: No matching distribution"
+    assert install.validation_error("Killed\n") == "Killed"
     known = {"nowhere": ("no-such-package-at-all",), "never": ("not-tried-either",), "numpy": ("numpy",)}
     monkeypatch.setattr(peers, "PEERS", known)
     (tmp_path / install.NOTES).write_text(json.dumps({"nowhere": {"missing": "TypeError: no setup"}}))

@@ -9,7 +9,7 @@ import pytest
 
 import topnrank as tnr
 from topnrank.io._timeout import within
-from topnrank.io.paths import RemotePath, local_place, place
+from topnrank.io.paths import RemotePath, local_path, parse_path
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ from topnrank.io.paths import RemotePath, local_place, place
     ],
 )
 def test_what_is_meant(given, meant):
-    assert place(given) == meant
+    assert parse_path(given) == meant
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_what_is_refused(given, words):
 
 
 def test_an_address_is_a_path():
-    address = place("hdfs://name:8020/a/b.tar.gz")
+    address = parse_path("hdfs://name:8020/a/b.tar.gz")
     assert str(address) == "hdfs://name:8020/a/b.tar.gz"
     assert str(address.parent / "c") == "hdfs://name:8020/a/c"
     assert str(address.with_suffix(".zst")) == "hdfs://name:8020/a/b.tar.zst"
@@ -70,9 +70,9 @@ def test_file_addresses_work_like_paths(tmp_path):
 
 
 def test_what_must_lie_here():
-    assert local_place("file:///a", "it") == Path("/a")
+    assert local_path("file:///a", "it") == Path("/a")
     with pytest.raises(tnr.ParameterError, match=r"^s3://b/a: it must lie on this machine"):
-        local_place("s3://b/a", "it")
+        local_path("s3://b/a", "it")
 
 
 def test_nothing_is_imported_for_an_address_alone():

@@ -69,9 +69,9 @@ def test_the_table_of_all_models_agrees_with_the_results():
             assert line.split("|")[5].strip() == f"0{value}", (row, users)
 
 
-def test_the_table_of_the_catalogue_agrees_with_the_results():
-    """Every number of it is the NDCG@10 of such a method in docs/results/catalogue.md, data set by data set."""
-    parts = re.split(r"^## ", (ROOT / "docs/results/catalogue.md").read_text(), flags=re.MULTILINE)[1:]
+def test_the_table_of_the_catalog_agrees_with_the_results():
+    """Every number of it is the NDCG@10 of such a method in docs/results/catalog.md, data set by data set."""
+    parts = re.split(r"^## ", (ROOT / "docs/results/catalog.md").read_text(), flags=re.MULTILINE)[1:]
     rows = re.findall(r"^\| ([\w ]+) \| (\**0\.\d{4}\**) \| (\S+) \| (\S+) \| (\S+) \|$", README, flags=re.MULTILINE)
     assert len(rows) == 7
     for name, *values in rows:

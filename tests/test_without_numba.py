@@ -22,7 +22,7 @@ with warnings.catch_warnings(record=True) as caught:
     train, test = split_per_user(synthetic(60, 40, 1500, seed=1), seed=0)
     for model in (ItemMean(), BiasedMF(factors=4, epochs=2), TopNRank(factors=4, epochs=8)):
         model.fit(train)
-        print(f"{evaluate(model, test)['ndcg@10']:.3f}", evaluate(model, test, protocol="catalogue").n_users)
+        print(f"{evaluate(model, test)['ndcg@10']:.3f}", evaluate(model, test, protocol="catalog").n_users)
     assert model.recommend(history=[(1, 5), (2, 1)], n=3).num_rows == 3
 assert "numba" not in sys.modules
 assert [str(warning.message) for warning in caught] == ["Numba is not installed: everything works, but many times slower"]

@@ -47,7 +47,7 @@ _HOMES = {
         "NotFittedError",
         "OutputError",
         "ParameterError",
-        "PlaceError",
+        "StorageError",
         "TopNRankError",
         "UnknownIdError",
     ),
@@ -66,7 +66,7 @@ _HOMES = {
         "ListPMF",
         "ListRank",
         "Model",
-        "NeighbourRidge",
+        "NeighborRidge",
         "Popularity",
         "Random",
         "TopNRank",
@@ -78,7 +78,7 @@ _HOMES = {
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = [  # spelt out, because type checkers do not read a computed one
+__all__ = [  # spelled out, because type checkers do not read a computed one
     "BPR",
     "EASE",
     "MFADG",
@@ -111,11 +111,11 @@ __all__ = [  # spelt out, because type checkers do not read a computed one
     "ListRank",
     "Model",
     "ModelFileError",
-    "NeighbourRidge",
+    "NeighborRidge",
     "NotFittedError",
     "OutputError",
     "ParameterError",
-    "PlaceError",
+    "StorageError",
     "Popularity",
     "Ramp",
     "Random",
@@ -175,7 +175,7 @@ if TYPE_CHECKING:
         NotFittedError,
         OutputError,
         ParameterError,
-        PlaceError,
+        StorageError,
         TopNRankError,
         UnknownIdError,
     )
@@ -189,7 +189,7 @@ if TYPE_CHECKING:
     from topnrank.models.base import Model
     from topnrank.models.controls import BiasedMF, ItemMean, Popularity, Random
     from topnrank.models.linear.ease import EASE
-    from topnrank.models.linear.neighbor_ridge import NeighbourRidge
+    from topnrank.models.linear.neighbor_ridge import NeighborRidge
     from topnrank.models.listwise import MFADG, TFMAP, CLiMF, GaussianRank, ListPMF, ListRank, XCLiMF
     from topnrank.models.pairwise import BPR, WARP
     from topnrank.models.persistence import load

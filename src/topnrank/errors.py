@@ -10,7 +10,7 @@ breaks, the value found, and what to do.
     │   ├── UnknownIdError                a user or item the model does not know
     │   ├── ModelFileError                a model or checkpoint file
     │   ├── OutputError                   a place that cannot be written
-    │   └── PlaceError                    a file system elsewhere that cannot be reached or refuses
+    │   └── StorageError                    a file system elsewhere that cannot be reached or refuses
     ├── NotFittedError                    a model used before `fit`
     └── DivergenceError                   training left the finite numbers; exit code 1
 """
@@ -44,7 +44,7 @@ class OutputError(InputError):
     """A place that cannot be written: no permission, no such folder, no space."""
 
 
-class PlaceError(InputError):
+class StorageError(InputError):
     """A file system elsewhere (hdfs://, s3://) cannot be reached, or refuses."""
 
 

@@ -45,5 +45,5 @@ def draws_below(key: int, first: int, n: NDArray[np.int64] | int, count: int = 1
 def visit_keys(seed: int, iteration: int, users: NDArray[np.int64]) -> NDArray[np.uint64]:
     """One key for each user of a visit: draws depend on seed, iteration and user, not on threads or engines."""
     with np.errstate(over="ignore"):
-        moment = mix(mix(np.array([seed % 2**64], np.uint64)) + np.uint64(iteration))
-        return mix(moment + users.astype(np.uint64))
+        when = mix(mix(np.array([seed % 2**64], np.uint64)) + np.uint64(iteration))
+        return mix(when + users.astype(np.uint64))

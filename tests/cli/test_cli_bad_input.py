@@ -114,7 +114,7 @@ def test_options_of_train(name: str, ratings: Path, tmp_path: Path, run: Run) ->
 
 
 EVALUATE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "protocol": (("--protocol", "sampled"), ("protocol", "'rated'", "'catalogue'", "'sampled'")),
+    "protocol": (("--protocol", "sampled"), ("protocol", "'rated'", "'catalog'", "'sampled'")),
     "metric": (("--metrics", "ndcg@10,dcg@5"), ("metric", "'ndcg'", "'dcg'")),
     "no metric": (("--metrics", " , "), ("metrics", "at least one", "'ndcg@10'")),
     "relevant": (("--relevant", "high"), ("--relevant", "number", "'high'")),

@@ -86,13 +86,16 @@ def test_nothing_is_dropped_silently(tmp_path: Path, run: Run) -> None:
     notes = " ".join(run("train", file, "-o", tmp_path / "m.safetensors", *options).json["notes"])
     assert "1 duplicate rows were merged by the rule 'last'" in notes
     assert "the filter left out 0 users, 1 items, 1 rows" in notes
-    assert "one row only, from whom no order was learnt: 2" in notes
+    assert "one row only, from whom no order was learned: 2" in notes
 
 
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (("--paper", "sigmoid", "--no-truncate"), {"smoothing": "sigmoid", "truncate": False, "users": "factors"}),
+        (
+            ("--paper", "sigmoid", "--no-truncate"),
+            {"smoothing": "sigmoid", "truncate": False, "user_representation": "factors"},
+        ),
         (("--paper", "relu", "--set", "learning_rate=0.001"), {"truncate": True, "learning_rate": 0.001}),
         (("--feedback", "threshold=3"), {"feedback": tnr.Threshold(3.0)}),
         (("--set", 'regularization={"item": 0.5}'), {"regularization": {"item": 0.5}}),
@@ -202,10 +205,10 @@ def test_unknown_users(ending: str, tmp_path: Path, run: Run) -> None:
     model_file, path = tmp_path / "m.safetensors", tmp_path / f"top.{ending}"
     (tmp_path / "a.csv").write_text(ratings_text().replace("u", "").replace("ser", "user"))  # integer ids
     assert run("train", tmp_path / "a.csv", "-o", model_file, "--model", "item-mean", "-q").code == 0
-    for strangers in (["77"], ["77", "nobody"]):
-        users = [argument for name in ("1", *strangers) for argument in ("--user", name)]
+    for unknown_users in (["77"], ["77", "nobody"]):
+        users = [argument for name in ("1", *unknown_users) for argument in ("--user", name)]
         popular = run("recommend", model_file, *users, "--unknown", "popular", "-n", "1", "-o", path, "--json").json
-        assert popular["rows"] == 1 + len(strangers)
+        assert popular["rows"] == 1 + len(unknown_users)
         assert "77" in popular["notes"][0]
         skipped = run("recommend", model_file, *users, "--unknown", "skip", "-n", "1", "-o", path, "--json").json
         assert [str(row["user"]) for row in _read_rows(path)] == ["1"]

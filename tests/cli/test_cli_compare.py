@@ -147,21 +147,21 @@ def test_filters_and_last_items(tmp_path: Path, run: Run) -> None:
 
 
 @pytest.mark.parametrize("split", ["last", "time"])
-def test_the_whole_catalogue_by_time(tmp_path: Path, run: Run, split: str) -> None:
+def test_the_whole_catalog_by_time(tmp_path: Path, run: Run, split: str) -> None:
     file = tmp_path / "log.csv"
     rows = [f"u{user},i{(3 * user + 5 * k) % 17},{1000 * k + user}\n" for user in range(20) for k in range(9)]
     file.write_text("user,item,timestamp\n" + "".join(rows))
     names = "ndcg@3,novelty@3,popularity@3"
-    command = ("compare", file, "--models", "ease", "--protocol", "catalogue", "--split", split, "--repeats", "1")
+    command = ("compare", file, "--models", "ease", "--protocol", "catalog", "--split", split, "--repeats", "1")
     told = run(*command, "--metric", names, "--json").json
     parts = {"last": tnr.split_last, "time": tnr.split_time}[split](tnr.read(file))
-    expected = tnr.evaluate(tnr.EASE().fit(parts[0]), parts[1], protocol="catalogue", metrics=names.split(","))
+    expected = tnr.evaluate(tnr.EASE().fit(parts[0]), parts[1], protocol="catalog", metrics=names.split(","))
     assert {name: value["mean"] for name, value in told["results"][0]["values"].items()} == expected.values
     shown = run(*command, "--metric", names, "--quiet")
     assert (shown.code, "novelty@3" in shown.out, "popularity lift" in shown.out) == (0, True, True)
 
 
-def test_events_are_weighed_for_all_models_alike(tmp_path: Path, run: Run) -> None:
+def test_events_are_weighted_for_all_models_alike(tmp_path: Path, run: Run) -> None:
     file = tmp_path / "events.csv"
     kinds = ("view", "buy", "dislike")
     rows = [f"u{user},i{item},{kinds[(user + item) % 3]}\n" for user in range(12) for item in range(9)]
@@ -184,7 +184,7 @@ def test_events_are_weighed_for_all_models_alike(tmp_path: Path, run: Run) -> No
         (("--models", "climf", "--set", "bpr.epochs=5"), ("--set: the row before the dot must be one of 'climf'",)),
         (("--models", "climf", "--set", "climf.epoch=5"), ("CLiMF has no parameter 'epoch'",)),
         (("--models", "climf", "--reference", "bpr"), ("--reference must be one of 'climf', 'item-mean'",)),
-        (("--models", "climf", "--protocol", "all"), ("protocol must be one of 'rated', 'catalogue', 'both'",)),
+        (("--models", "climf", "--protocol", "all"), ("protocol must be one of 'rated', 'catalog', 'both'",)),
         (("--models", "climf", "--metric", "ndgc@3"), ("did you mean 'ndcg'?",)),
         (("--models", "climf", "--metric", "coverage@3"), ("one number for all users",)),
         (("--models", "climf", "--repeats", "0"), ("repeats must be a whole number of at least 1",)),

@@ -26,7 +26,7 @@ def test_tune_then_train_then_evaluate(ratings: Path, tmp_path: Path, run: Run) 
     told = run("tune", ratings, *options, *QUICK, "--study", study, "--save-params", best, "--json").json
 
     train, _ = tnr.split_per_user(tnr.read(ratings), test=0.4, seed=3)
-    fixed = {"factors": 4, "users": "history", "epochs": 2, "num_threads": 1}
+    fixed = {"factors": 4, "user_representation": "history", "epochs": 2, "num_threads": 1}
     expected = tune(tnr.TopNRank, train, trials=4, metric="map@5", patience=5, seed=3, fixed=fixed)
     assert told["map@5"] == expected.value
     assert told["rows"] == len(train)
@@ -76,7 +76,7 @@ def test_ease_has_a_space_of_its_own(ratings: Path, run: Run) -> None:
     assert all(10 <= one["settings"]["regularization"] <= 3000 for one in told["records"])
 
 
-def test_event_weights_are_learnt_then_used(tmp_path: Path, run: Run) -> None:
+def test_event_weights_are_learned_then_used(tmp_path: Path, run: Run) -> None:
     log, best, model_file = tmp_path / "events.csv", tmp_path / "best.json", tmp_path / "m.safetensors"
     kinds = ("view", "cart", "buy")
     rows = [

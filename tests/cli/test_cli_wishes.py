@@ -120,4 +120,6 @@ def test_options_of_explain(name: str, model_file: Path, run: Run) -> None:
 def test_a_model_that_cannot_explain_says_which_can(ratings: Path, tmp_path: Path, run: Run) -> None:
     path = tmp_path / "m.safetensors"
     tnr.ItemMean().fit(tnr.read(ratings)).save(path)
-    run("explain", path, "--user", "u1", "--item", "i1").assert_refused("ItemMean", "users='history'", "TopNRank")
+    run("explain", path, "--user", "u1", "--item", "i1").assert_refused(
+        "ItemMean", "user_representation='history'", "TopNRank"
+    )

@@ -13,7 +13,7 @@ from topnrank.experiments.report.summary import Summary
 from topnrank.testing.base import small_data
 
 METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "ndcg@20")
-PROTOCOLS = ("rated", "catalogue")
+PROTOCOLS = ("rated", "catalog")
 HOSTILE = "<b>\"&'|_x_"
 """A name that breaks out of every format that does not escape it."""
 REPEATS = 3
@@ -94,7 +94,7 @@ def small_comparison(metrics: tuple[str, ...] = METRICS) -> Comparison:
         "items": data.n_items,
         "rows": len(data),
         "list_length_counts": dict(zip(map(str, lengths.tolist()), counts.tolist(), strict=True)),
-        "users_excluded": {"rated": [1, 0, 2], "catalogue": [1, 1, 1]},
+        "users_excluded": {"rated": [1, 0, 2], "catalog": [1, 1, 1]},
     }
     return Comparison(names, PROTOCOLS, metrics, REPEATS, data.users.ids, settings, facts, cells)
 

@@ -32,10 +32,10 @@ def outcome(found: Tuned) -> list[Any]:
     return [found.value, found.params, facts]
 
 
-def main(study: str, visit: int) -> None:
+def main(study: str, report: int) -> None:
     """Searches and dies."""
-    left = visit
-    real = CpuEngine.visit
+    left = report
+    real = CpuEngine.step
 
     def watched(*arguments: Any) -> Any:
         nonlocal left

@@ -56,8 +56,8 @@ class Dies:
 class Counted:
     """Leaves a line in a file for each fit; may take its time from the `slow_from`-th on, which is no parameter."""
 
-    def __init__(self, log, *, name="counted", colour=None, slow_from=None):
-        self.log, self.name, self.colour, self.slow_from_ = str(log), name, colour, slow_from
+    def __init__(self, log, *, name="counted", color=None, slow_from=None):
+        self.log, self.name, self.color, self.slow_from_ = str(log), name, color, slow_from
 
     def fit(self, train):
         with Path(self.log).open("a") as log:

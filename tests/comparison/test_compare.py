@@ -53,12 +53,12 @@ def test_values_are_those_of_evaluate_on_the_seeded_splits():
     metrics = ("ndcg@3", "map", "recall@5")
     made = compare([small(), ItemMean()], DATA, repeats=2, protocol="both", metrics=metrics, seed=7)
     assert made.models == ("biased-mf", *CONTROLS)
-    assert (made.protocols, made.metrics, made.repeats) == (("rated", "catalogue"), metrics, 2)
+    assert (made.protocols, made.metrics, made.repeats) == (("rated", "catalog"), metrics, 2)
     for repeat in range(2):
         train, test = split_per_user(DATA, test=0.5, seed=7 + repeat)
         for name, model in {"biased-mf": small(), "item-mean": ItemMean(), "random": Random()}.items():
             model.fit(train)
-            for protocol in ("rated", "catalogue"):
+            for protocol in ("rated", "catalog"):
                 expected = evaluate(model, test, protocol=protocol, metrics=metrics)
                 for metric in metrics:
                     values = made.values(name, protocol, metric)[repeat]
@@ -85,12 +85,12 @@ def test_values_stand_at_all_users_of_the_data():
 
 def test_effective_n_is_the_mean_length_of_the_lists_up_to_the_cut():
     made = compare([ItemMean()], DATA, repeats=2, protocol="both", metrics=("ndcg@10", "auc", "mrr"))
-    expected = {"rated": [], "catalogue": []}
+    expected = {"rated": [], "catalog": []}
     for seed in range(2):
         train, test = split_per_user(DATA, test=0.5, seed=seed)
         counted = ~np.isnan(made.values("item-mean", "rated", "mrr")[seed])
         expected["rated"].append(np.minimum(np.diff(test.indptr), 10)[counted].mean())
-        expected["catalogue"].append(np.minimum(train.n_items - np.diff(train.indptr), 10)[counted].mean())
+        expected["catalog"].append(np.minimum(train.n_items - np.diff(train.indptr), 10)[counted].mean())
     for protocol, values in expected.items():
         assert made.facts["effective_n"][protocol]["ndcg@10"] == pytest.approx(np.mean(values))
     assert made.facts["effective_n"]["rated"]["ndcg@10"] < 10 < made.facts["effective_n"]["rated"]["mrr"]
@@ -111,21 +111,21 @@ def test_other_splits(split, test_part, parts):
 
 
 @pytest.mark.parametrize(("split", "test_part"), [("per-user", 0.5), ("last", 3), ("time", 0.3)])
-def test_the_catalogue_beyond_accuracy_on_every_split(split, test_part):
+def test_the_catalog_beyond_accuracy_on_every_split(split, test_part):
     metrics = ("novelty@3", "ndcg@3", "popularity@3")
     options = {"split": split, "test": test_part, "metrics": metrics, "relevant": 3.0}
-    made = compare([EASE(regularization=20.0)], DATA, repeats=1, protocol="catalogue", **options)
+    made = compare([EASE(regularization=20.0)], DATA, repeats=1, protocol="catalog", **options)
     parts = {"per-user": split_per_user, "last": split_last, "time": split_time}[split](DATA, test=test_part)
     expected = evaluate(
-        EASE(regularization=20.0).fit(parts[0]), parts[1], protocol="catalogue", metrics=metrics, relevant=3.0
+        EASE(regularization=20.0).fit(parts[0]), parts[1], protocol="catalog", metrics=metrics, relevant=3.0
     )
-    assert {name: made.mean("ease", "catalogue", name) for name in metrics} == expected.values
+    assert {name: made.mean("ease", "catalog", name) for name in metrics} == expected.values
     summary = Summary.of(made)
     assert summary.headline == "ndcg@3"
-    best = {name for row in summary.rows["catalogue"] for name, score in row.scores.items() if score.best}
+    best = {name for row in summary.rows["catalog"] for name, score in row.scores.items() if score.best}
     assert best == {"ndcg@3"}
-    alone = compare([Popularity()], DATA, repeats=1, protocol="catalogue", metrics="novelty@3")
-    assert "says nothing of who is best" in Summary.of(alone).verdict("catalogue")
+    alone = compare([Popularity()], DATA, repeats=1, protocol="catalog", metrics="novelty@3")
+    assert "says nothing of who is best" in Summary.of(alone).verdict("catalog")
 
 
 def test_controls_are_always_rows_unless_refused():
@@ -217,9 +217,9 @@ def test_ctrl_c_passes_through():
 def test_data_without_ratings_fail_only_where_they_must():
     """ItemMean needs ratings or weights; its row says so."""
     views = Interactions.from_arrays(DATA.users.ids[DATA.user_index], DATA.items.ids[DATA.indices])
-    made = compare([Popularity()], views, repeats=1, protocol="catalogue", metrics="recall@5")
+    made = compare([Popularity()], views, repeats=1, protocol="catalog", metrics="recall@5")
     assert "needs ratings or weights" in made.error("item-mean")
-    assert made.mean("popularity", "catalogue", "recall@5") > 0
+    assert made.mean("popularity", "catalog", "recall@5") > 0
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_data_without_ratings_fail_only_where_they_must():
         (lambda: compare([small()], DATA, repeats=0), ParameterError, "repeats must be a whole number of at least 1"),
         (lambda: compare([small()], DATA, jobs=1.5), ParameterError, "jobs must be a whole number"),
         (lambda: compare([small()], DATA, seed=-1), ParameterError, "seed must be a whole number of at least 0"),
-        (lambda: compare([small()], DATA, protocol="all"), ParameterError, "'rated', 'catalogue', 'both'"),
+        (lambda: compare([small()], DATA, protocol="all"), ParameterError, "'rated', 'catalog', 'both'"),
         (lambda: compare([small()], DATA, split="lst"), ParameterError, "did you mean 'last'"),
         (lambda: compare([small()], DATA, test=2.0), ParameterError, "test must be a share"),
         (lambda: compare([small()], DATA, tests=0.5), ParameterError, "did you mean 'test'"),

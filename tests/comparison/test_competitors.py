@@ -16,7 +16,7 @@ DATA = synthetic(60, 40, 1500, seed=1)
 TRAIN, TEST = split_per_user(DATA, test=0.5, seed=0)
 
 
-@pytest.mark.parametrize("protocol", ["rated", "catalogue"])
+@pytest.mark.parametrize("protocol", ["rated", "catalog"])
 def test_a_competitor_is_measured_as_our_own_model(protocol):
     """Item means by hand are ItemMean without damping."""
     assert isinstance(ItemMeans(), Competitor)
@@ -53,7 +53,7 @@ def test_rows_of_several_types_are_seen_once():
 )
 def test_bad_scores_are_named(value, words):
     ranker = CompetitorRanker.fit(Scores(value), TRAIN)
-    for call in (lambda: evaluate(ranker, TEST), lambda: evaluate(ranker, TEST, protocol="catalogue")):
+    for call in (lambda: evaluate(ranker, TEST), lambda: evaluate(ranker, TEST, protocol="catalog")):
         with pytest.raises(DataError, match=words):
             call()
     made = compare({"bad": Scores(value)}, DATA, repeats=1, metrics="mrr")
@@ -90,7 +90,7 @@ def test_parameters_are_seen_where_they_differ():
     for first, second in pairs:
         assert parameters_of(Mine(**first)) == parameters_of(Mine(**copy.deepcopy(first)))
         assert parameters_of(Mine(**first)) != parameters_of(Mine(**second)), (first, second)
-    assert parameters_of(Mine(a=1, learnt_=[2], _private=3)) == {"a": 1}
+    assert parameters_of(Mine(a=1, learned_=[2], _private=3)) == {"a": 1}
     assert describe(np.dtype("float32")) == "float32"
 
 
@@ -118,8 +118,8 @@ def check_adapter(adapter, reference):
     users = np.arange(20)
     scores = adapter.score(TRAIN.users.ids[users], TRAIN.items.ids[known])
     np.testing.assert_allclose(scores, reference(users, known), rtol=1e-4, atol=1e-5)
-    strangers = adapter.score([TRAIN.users.ids[0], 10**6, 10**6], [10**6, TRAIN.items.ids[known[0]], 10**6])
-    np.testing.assert_array_equal(strangers, np.float32(LOWEST))
+    unknown_users = adapter.score([TRAIN.users.ids[0], 10**6, 10**6], [10**6, TRAIN.items.ids[known[0]], 10**6])
+    np.testing.assert_array_equal(unknown_users, np.float32(LOWEST))
     full = adapter.score_all(TRAIN.users.ids[:3], TRAIN.items.ids)
     assert np.isfinite(full).all()
     assert (full[:, unloved] == np.float32(LOWEST)).all()
@@ -150,7 +150,7 @@ def test_implicit_models_in_a_comparison(implicit_model):
     made = compare([ImplicitModel(implicit_model)], DATA, **settings)
     (name,) = (name for name in made.models if name.startswith("implicit-"))
     assert made.error(name) is None
-    assert made.mean(name, "catalogue", "ndcg@5") > made.mean("random", "catalogue", "ndcg@5")
+    assert made.mean(name, "catalog", "ndcg@5") > made.mean("random", "catalog", "ndcg@5")
     again = compare([ImplicitModel(implicit_model)], DATA, **settings)
     for protocol in made.protocols:
         values = made.values(name, protocol, "ndcg@5")

@@ -57,7 +57,7 @@ def test_the_value_is_that_of_the_held_out_purchases():
     train, held_out = event_weights._parts(log, "buy", 0)
     model = EASE(regularization=5.0, feedback=found.feedback).fit(train)
     assert found.feedback.combine == "sum"
-    assert evaluate(model, held_out, protocol="catalogue", metrics="recall@5")["recall@5"] == found.value
+    assert evaluate(model, held_out, protocol="catalog", metrics="recall@5")["recall@5"] == found.value
 
 
 def test_the_latest_purchase_of_each_user_is_held_out_with_all_its_events():

@@ -78,9 +78,9 @@ def test_models_and_repeats_can_be_added_and_parameters_changed(tmp_path):
     more = go(Counted(log), small(), repeats=3)
     assert fits(log) == 3
     np.testing.assert_array_equal(more.values("counted", "rated", "mrr")[:2], alone.values("counted", "rated", "mrr"))
-    renamed = go(Counted(log), Counted(log, colour="red"), repeats=2)  # rows are named by what differs now
+    renamed = go(Counted(log), Counted(log, color="red"), repeats=2)  # rows are named by what differs now
     assert fits(log) == 5
-    assert renamed.models[:2] == ("counted (colour=null)", "counted (colour=red)")
+    assert renamed.models[:2] == ("counted (color=null)", "counted (color=red)")
     assert all(cell.model == name for (name, _), cell in renamed.cells.items())
     assert Comparison.load(folder).models == renamed.models
 
@@ -107,7 +107,7 @@ def test_a_damaged_cell_is_computed_again(tmp_path):
     ("change", "words"),
     [
         ({"metrics": "ndcg@3"}, "metrics was"),
-        ({"protocol": "catalogue"}, "protocols was"),
+        ({"protocol": "catalog"}, "protocols was"),
         ({"seed": 5}, "seed was 0, now it is 5"),
         ({"relevant": 3.0}, "relevant was 4.0, now it is 3.0"),
         ({"test": 0.3}, "test was 0.5, now it is 0.3"),

@@ -126,7 +126,7 @@ def test_every_figure_is_named_for_those_who_do_not_see_it(read):
     assert len(read.of("figcaption")) == len(ids)
 
 
-def test_headings_step_down_one_at_a_time_and_tables_are_labelled(read):
+def test_headings_step_down_one_at_a_time_and_tables_are_labeled(read):
     levels = [int(tag[1]) for tag, _ in read.elements if re.fullmatch("h[1-6]", tag)]
     assert levels[0] == 1
     assert levels.count(1) == 1
@@ -138,14 +138,14 @@ def test_headings_step_down_one_at_a_time_and_tables_are_labelled(read):
     assert all(region["tabindex"] == "0" and region["aria-label"] for region in regions)
 
 
-def test_colours_follow_the_page(text):
-    """Every colour that figures are drawn with is a variable with a light and a dark value, and none is left as it was."""
+def test_colors_follow_the_page(text):
+    """Every color that figures are drawn with is a variable with a light and a dark value, and none is left as it was."""
     style, body = text.split("</style>")
     light, dark = style.split("prefers-color-scheme: dark", 1)
-    for colour, variable in VARIABLES.items():
-        assert f"{variable}: {colour}" in light, variable
+    for color, variable in VARIABLES.items():
+        assert f"{variable}: {color}" in light, variable
         assert re.search(rf"{variable}: #[0-9a-f]{{6}};", dark), variable
-        assert colour not in body, colour
+        assert color not in body, color
     assert set(re.findall(r"#[0-9a-f]{6}\b", body)) <= set()
     assert 'name="viewport"' in text
 
@@ -241,12 +241,12 @@ def test_every_figure_is_an_svg_document_with_text(drawn):
 
 def test_curves_show_the_means_at_the_cut_offs_present(drawn):
     comparison = small_comparison()
-    axes = drawn["curves-catalogue"].figure.axes[0]
+    axes = drawn["curves-catalog"].figure.axes[0]
     lines = {line.get_label(): line for line in axes.get_lines()}
     assert set(lines) == set(comparison.models) - {"Broken"}
     for model, line in lines.items():
         assert line.get_xdata().tolist() == [1, 3, 5, 10, 20]
-        assert line.get_ydata().tolist() == [comparison.mean(model, "catalogue", metric) for metric in METRICS]
+        assert line.get_ydata().tolist() == [comparison.mean(model, "catalog", metric) for metric in METRICS]
 
 
 def test_training_curves_are_those_of_the_cells(drawn):
@@ -262,9 +262,9 @@ def test_training_curves_are_those_of_the_cells(drawn):
 
 def test_a_model_looks_the_same_in_every_figure(drawn):
     expected = looks(small_comparison().models, {"ItemMean", "Popularity", "Random"})
-    for name in ("curves-rated", "curves-catalogue", "runtime-rated"):
+    for name in ("curves-rated", "curves-catalog", "runtime-rated"):
         shown = {line.get_label(): line.get_color() for line in drawn[name].figure.axes[0].get_lines()}
-        assert {model: colour for model, colour in shown.items() if not model.startswith("_")} == {
+        assert {model: color for model, color in shown.items() if not model.startswith("_")} == {
             model: expected[model].color for model in small_comparison().models if model != "Broken"
         }
 

@@ -230,7 +230,7 @@ def test_joint_intervals_are_those_of_each_column_alone():
 
 
 def test_cells_are_from_real_fits():
-    """What the tests above read was learnt: a model that learns beats chance."""
+    """What the tests above read was learned: a model that learns beats chance."""
     comparison = small_comparison()
     assert comparison.mean("TopNRank", "rated", "ndcg@10") > comparison.mean("Random", "rated", "ndcg@10") + 0.05
     assert np.array_equal(

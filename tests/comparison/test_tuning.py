@@ -71,8 +71,8 @@ def test_the_same_seed_gives_the_same_search(found: Any, data: tnr.Interactions)
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL does not exist on Windows")
 def test_a_killed_search_ends_as_an_undisturbed_one(found: Any, tmp_path: Path) -> None:
     study = tmp_path / "study with a space.db"
-    for visit in (3, 12):  # in the very first trial, and within a later one
-        command = [sys.executable, killed_search.__file__, str(study), str(visit)]
+    for report in (3, 12):  # in the very first trial, and within a later one
+        command = [sys.executable, killed_search.__file__, str(study), str(report)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == -signal.SIGKILL, done.stderr
     assert outcome(search(study)) == outcome(found)
@@ -132,9 +132,9 @@ def test_what_is_searched(data: tnr.Interactions) -> None:
     whole = set(tnr.TopNRank.search_space()) - {"epochs"}
     settings = tune(tnr.TopNRank, data, trials=1, fixed=QUICK).trials[0]["settings"]
     assert set(settings) == whole
-    fixed = QUICK | {"epochs": 2, "users": "factors"}
-    some = tune(tnr.TopNRank(factors=3, anchor=0.5), data, trials=1, fixed=fixed)
-    assert set(some.trials[0]["settings"]) == whole - {"factors", "anchor", "users"}
+    fixed = QUICK | {"epochs": 2, "user_representation": "factors"}
+    some = tune(tnr.TopNRank(factors=3, squared_weight=0.5), data, trials=1, fixed=fixed)
+    assert set(some.trials[0]["settings"]) == whole - {"factors", "squared_weight", "users"}
     assert (some.trials[0]["epochs"], some.params["epochs"], some.params["factors"]) == (None, 2, 3)
 
 

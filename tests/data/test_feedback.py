@@ -24,7 +24,7 @@ RATED = Interactions.from_arrays([1, 1, 1, 2], [1, 2, 3, 1], ratings=[5, 4, 3, 2
 EVENTS = Interactions.from_arrays(
     [1, 1, 1, 2, 2], ["a", "a", "b", "a", "b"], types=["view", "buy", "view", "view", "cart"]
 )
-PLAIN = Interactions.from_arrays([1, 2], [3, 4])
+PLAIN_CONTEXT = Interactions.from_arrays([1, 2], [3, 4])
 COUNTED = Interactions.from_arrays([1, 2], [3, 4], weights=[5, -2])
 WEIGHTS = {"buy": 1.0, "cart": 0.5, "dislike": -2.0, "view": 0.25}
 
@@ -118,9 +118,13 @@ def test_data_without_rows_stay_without_rows():
 @pytest.mark.parametrize(
     ("policy", "data", "message"),
     [
-        (Threshold(), PLAIN, "Threshold needs ratings and the data has none; name that column or choose another"),
+        (
+            Threshold(),
+            PLAIN_CONTEXT,
+            "Threshold needs ratings and the data has none; name that column or choose another",
+        ),
         (Centered(), EVENTS, "Centered needs ratings"),
-        (ItemCount(), PLAIN, "Threshold needs ratings"),
+        (ItemCount(), PLAIN_CONTEXT, "Threshold needs ratings"),
         (WeightColumn(), RATED, "WeightColumn needs weights"),
         (EventWeights({"buy": 1}), RATED, "EventWeights needs feedback types"),
         (EventWeights({"buy": 1}), EVENTS, "no weight for the feedback types 'cart', 'view' of the data; add them"),
@@ -152,7 +156,7 @@ def test_only_types_that_occur_need_a_weight():
         (lambda: EventWeights({"buy": 1}, "maximum"), "EventWeights.combine must be one of 'max', 'sum', 'last'"),
         (lambda: ConversionRate(combine="x"), "ConversionRate.combine must be one of"),
         (lambda: WeightColumn("x"), "WeightColumn.combine must be one of"),
-        (lambda: feedback_from("centred", RATED), "did you mean 'centered'"),
+        (lambda: feedback_from("centered", RATED), "did you mean 'centered'"),
         (lambda: feedback_from("events", EVENTS), "feedback must be one of"),
         (lambda: feedback_from(4, RATED), "feedback must be one of .* got 4"),
         (lambda: feedback_from_dict({"kind": "magic"}), "feedback kind must be one of"),
@@ -168,7 +172,7 @@ def test_bad_settings(make, message):
 def test_the_natural_policy_follows_the_columns():
     assert feedback_from(None, RATED) == Centered()
     assert feedback_from(None, COUNTED) == WeightColumn()
-    assert feedback_from(None, PLAIN) == Unary()
+    assert feedback_from(None, PLAIN_CONTEXT) == Unary()
     with pytest.raises(DataError, match=r"say what they mean with EventWeights\(\{'buy': \.\.\., 'cart'"):
         feedback_from(None, EVENTS)
 

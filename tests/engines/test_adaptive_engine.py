@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from problems import N_ITEMS, N_USERS, SCORERS, make_problem, start
 
-from topnrank.engines import Moment, make_engine
+from topnrank.engines import TrainingTime, make_engine
 from topnrank.engines.adaptive import STEP, AdaptiveEngine
 from topnrank.engines.reference import ReferenceEngine, visited
 from topnrank.losses.steps import Laplace
@@ -19,7 +19,7 @@ every_scorer = pytest.mark.parametrize("scorer", SCORERS)
 
 
 def adaptive_problem(scorer, **settings):
-    problem = make_problem(scorer, WeightedDCG(Laplace(), exact=True, anchor=0.3), rate=0.5, **settings)
+    problem = make_problem(scorer, WeightedDCG(Laplace(), exact=True, squared_weight=0.3), rate=0.5, **settings)
     return replace(problem, simultaneous=True, adaptive=True)
 
 
@@ -51,7 +51,7 @@ def test_the_loss_falls_at_every_step_and_the_step_adapts(scorer, engine):
     for t in range(15):
         losses.append(loss(problem, driven.state.parameters))
         steps.append(float(driven.state.accumulators[STEP][0]))
-        driven.visit(EVERYBODY, Moment(t))
+        driven.step(EVERYBODY, TrainingTime(t))
     assert np.all(np.diff(losses) < 0)
     assert len(set(steps)) > 2
 
@@ -61,11 +61,11 @@ def test_one_step_is_plain_descent_along_the_whole_gradient(scorer):
     problem = adaptive_problem(scorer)
     driven = AdaptiveEngine(ReferenceEngine(problem, adaptive_state(problem)))
     before = {name: block.copy() for name, block in driven.state.parameters.items()}
-    driven.visit(EVERYBODY)
-    taken = 0.5 * float(driven.state.accumulators[STEP][0]) / 2.0  # the rule's rate times the step before it doubled
+    driven.step(EVERYBODY)
+    claim = 0.5 * float(driven.state.accumulators[STEP][0]) / 2.0  # the rule's rate times the step before it doubled
     for name, block in before.items():
         gradient = central_differences(lambda b, name=name: loss(problem, before | {name: b}), block)
-        assert_allclose(driven.state.parameters[name], block - taken * gradient, atol=1e-5 * np.abs(gradient).max())
+        assert_allclose(driven.state.parameters[name], block - claim * gradient, atol=1e-5 * np.abs(gradient).max())
 
 
 def test_where_no_step_helps_nothing_moves():
@@ -74,6 +74,6 @@ def test_where_no_step_helps_nothing_moves():
     for block in driven.state.parameters.values():
         block[...] = 0.0
     problem.rows.gains[:] = 0.0
-    visit = driven.visit(EVERYBODY)
-    assert visit.moved == 0.0
+    report = driven.step(EVERYBODY)
+    assert report.moved == 0.0
     assert not driven.state.parameters["item_factors"].any()

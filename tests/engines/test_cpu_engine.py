@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from problems import LISTS, N_USERS, SCORERS, make_problem, start, visit_all
 
 from topnrank import losses as objectives
-from topnrank.engines import Moment, make_engine
+from topnrank.engines import TrainingTime, make_engine
 from topnrank.engines.cpu import CpuEngine
 from topnrank.engines.reference import ReferenceEngine
 from topnrank.errors import ParameterError
@@ -20,12 +20,12 @@ from topnrank.losses.weighted_dcg.reference import WeightedDCG
 STEPS = [ReLU(), Sigmoid(), Laplace(), Ramp()]
 VARIANTS = {
     "paper": {"n": 3, "truncate": True},
-    "default": {"truncate": False, "budget": 0.15, "anchor": 1.0},
+    "default": {"truncate": False, "gradient_budget": 0.15, "squared_weight": 1.0},
     "log": {"truncate": False, "discount": 0.0},
 }
 
 every_scorer = pytest.mark.parametrize("scorer", SCORERS)
-every_optimiser = pytest.mark.parametrize("adagrad", [False, True], ids=["sgd", "adagrad"])
+every_optimizer = pytest.mark.parametrize("adagrad", [False, True], ids=["sgd", "adagrad"])
 
 
 def assert_engines_agree(problem, least=1e-3):
@@ -45,7 +45,7 @@ def assert_engines_agree(problem, least=1e-3):
 
 
 @every_scorer
-@every_optimiser
+@every_optimizer
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("exact", [False, True], ids=["paper's", "exact"])
 @pytest.mark.parametrize("step", STEPS, ids=repr)
@@ -55,7 +55,7 @@ def test_weighted_dcg(scorer, adagrad, variant, exact, step):
 
 
 @every_scorer
-@every_optimiser
+@every_optimizer
 @pytest.mark.parametrize("lists", LISTS)
 def test_lists_of_liked_and_of_sampled_items(scorer, adagrad, lists):
     assert_engines_agree(make_problem(scorer, WeightedDCG(Laplace(), exact=True), adagrad=adagrad, lists=lists))
@@ -73,14 +73,14 @@ def test_draws_follow_seed_and_iteration():
     users, states = np.arange(N_USERS), []
     for seed, iteration in ((3, 0), (3, 0), (3, 1), (4, 0)):
         engine = CpuEngine(replace(problem, seed=seed), start(problem))
-        engine.visit(users, Moment(iteration))
+        engine.step(users, TrainingTime(iteration))
         states.append(engine.state.parameters["item_factors"].tobytes())
     assert states[0] == states[1]
     assert len(set(states)) == 3
 
 
 @every_scorer
-@every_optimiser
+@every_optimizer
 def test_squared(scorer, adagrad):
     assert_engines_agree(make_problem(scorer, Squared(), adagrad=adagrad))
 
@@ -96,10 +96,10 @@ OBJECTIVES = [
     objectives.AveragedDiscountedGain(),
     objectives.PairwiseLogistic(),
     objectives.WarpHinge(),
-    objectives.TruncatedMRR(n=4, anneal=0.5, budget=0.2),
-    objectives.TruncatedMAP(n=4, anneal=0.5, budget=0.2, anchor=0.5),
-    objectives.TruncatedAUC(n=4, anneal=0.5, budget=0.2),
-    WeightedDCG(n=4, anneal=0.5),
+    objectives.TruncatedMRR(n=4, anneal_n=0.5, gradient_budget=0.2),
+    objectives.TruncatedMAP(n=4, anneal_n=0.5, gradient_budget=0.2, squared_weight=0.5),
+    objectives.TruncatedAUC(n=4, anneal_n=0.5, gradient_budget=0.2),
+    WeightedDCG(n=4, anneal_n=0.5),
 ]
 
 
@@ -135,7 +135,7 @@ def test_a_step_of_ones_own_equals_its_builtin_twin(scorer):
 @every_scorer
 def test_an_objective_of_ones_own_runs_through_its_numpy_code(scorer):
     class Half:
-        def evaluate(self, scores, gains, occasion):
+        def evaluate(self, scores, gains, context):
             whole = Squared().evaluate(scores, gains)
             return whole._replace(value=whole.value / 2, user=whole.user / 2, item=whole.item / 2)
 
@@ -147,7 +147,7 @@ def test_blocks_with_rate_zero_and_items_not_visited_stay(scorer):
     problem = make_problem(scorer)
     problem.rules["item_bias"] = problem.rules["item_bias"]._replace(rate=0.0)
     engine, before = CpuEngine(problem, start(problem)), start(problem).parameters
-    engine.visit(np.array([3]))
+    engine.step(np.array([3]))
     visited = problem.rows.items[problem.rows.of(3)]
     moved = np.abs(engine.state.parameters["item_factors"] - before["item_factors"]).max(axis=1) > 0
     assert np.flatnonzero(moved).tolist() == visited.tolist()
@@ -159,7 +159,7 @@ def test_the_number_of_threads_is_set_back():
 
     before = numba.get_num_threads()
     problem = make_problem("factors")
-    CpuEngine(problem, start(problem), num_threads=1).visit(np.array([0, 1]))
+    CpuEngine(problem, start(problem), num_threads=1).step(np.array([0, 1]))
     assert numba.get_num_threads() == before
 
 
@@ -175,4 +175,4 @@ def test_a_batch_of_too_many_rows_is_refused_with_what_to_do(monkeypatch):
     problem = make_problem("factors", Squared())
     monkeypatch.setattr("topnrank.engines.cpu.MOST_ROWS", 3)
     with pytest.raises(ParameterError, match=r"batch_size: a batch has .* rows, the most is 3; take fewer users"):
-        CpuEngine(problem, start(problem)).visit(np.arange(N_USERS))
+        CpuEngine(problem, start(problem)).step(np.arange(N_USERS))

@@ -69,7 +69,7 @@ def test_kernels_hand_no_arrays_to_python():
     data = topnrank.synthetic(40, 20, seed=3)
     for model in (topnrank.TopNRank(epochs=2), topnrank.TopNRank.paper(iterations=2)):
         model.fit(data).recommend(n=3)
-        for protocol in ("rated", "catalogue"):
+        for protocol in ("rated", "catalog"):
             topnrank.evaluate(model, data, protocol=protocol, exclude_seen=False)
     kernels = {id(kernel): kernel for kernel in called_from_python()}.values()
     returned = {

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import topnrank as tnr
-from topnrank.engines.base import Moment, State
+from topnrank.engines.base import State, TrainingTime
 from topnrank.engines.cpu import CpuEngine
 from topnrank.models.factor.prepare import prepare
 from topnrank.spark.engine import tasks as spark_tasks
@@ -18,9 +18,9 @@ from topnrank.spark.engine.tasks import Step, TrainingBlock, UserVectors, apply,
 DATA = tnr.synthetic(40, 15, seed=3)
 MODELS = {
     "history": tnr.TopNRank(factors=3),
-    "factors": tnr.TopNRank(users="factors", factors=3),
+    "factors": tnr.TopNRank(user_representation="factors", factors=3),
     "paper": tnr.TopNRank.paper(factors=3),
-    "catalogue": tnr.TopNRank(protocol="catalogue", factors=3),
+    "catalog": tnr.TopNRank(protocol="catalog", factors=3),
     "sampled": tnr.BPR(factors=3, negatives=4),
 }
 
@@ -28,8 +28,8 @@ MODELS = {
 def problem_and_state(model):
     model = model.settled(DATA)
     prepared = prepare(DATA, model.policy(), model.selection())
-    problem = model.problem(prepared.rows, prepared.fixed)
-    state = model.start_state(DATA.n_users, DATA.n_items, prepared.fixed)
+    problem = model.problem(prepared.rows, prepared.frozen)
+    state = model.start_state(DATA.n_users, DATA.n_items, prepared.frozen)
     return replace(problem, item_rows=expected_rows(problem, DATA.n_items)), state
 
 
@@ -51,7 +51,7 @@ def step_of(problem, state, passes, iteration=2):
     items, beside = (
         {name: block for name, block in b.items() if name != own} for b in (state.parameters, state.accumulators)
     )
-    return Step(problem.rules, items, None, Moment(iteration), passes, 1.0, beside)
+    return Step(problem.rules, items, None, TrainingTime(iteration), passes, 1.0, beside)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -61,9 +61,9 @@ def test_one_block_makes_the_visits_of_the_cpu_engine(name):
     parts = visit_in_blocks(problem, state, 1, step_of(problem, state, 3))
     moved = apply(problem, state, merge(parts), 3)
     engine = CpuEngine(problem, start, num_threads=1)
-    visits = [engine.visit(np.arange(DATA.n_users), moment) for moment in moments(Moment(2), 3)]
+    visits = [engine.step(np.arange(DATA.n_users), when) for when in moments(TrainingTime(2), 3)]
     assert moved > 0.0
-    assert parts[0].visit.value == pytest.approx(visits[0].value)
+    assert parts[0].step.value == pytest.approx(visits[0].value)
     for blocks, wanted in ((state.parameters, start.parameters), (state.accumulators, start.accumulators)):
         for block in wanted:
             assert_allclose(blocks[block], wanted[block], rtol=1e-4, atol=1e-6, err_msg=block)
@@ -94,7 +94,7 @@ def test_plain_descent_in_one_local_pass_over_all_users_is_the_usual_iteration()
     apply(problem, state, merge(usual), 1)
     step = step_of(problem, start, 2, iteration=0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spark_tasks, "moments", lambda moment, _passes: [moment])
+        patch.setattr(spark_tasks, "moments", lambda when, _passes: [when])
         local = visit_in_blocks(problem, start, 4, step)
     apply(problem, start, merge(local), 2)
     for name, block in state.parameters.items():
@@ -102,7 +102,7 @@ def test_plain_descent_in_one_local_pass_over_all_users_is_the_usual_iteration()
 
 
 def test_no_two_visits_draw_the_same_random_numbers():
-    named = [moment.iteration for exchange in range(3) for moment in moments(Moment(exchange), 4)]
+    named = [when.iteration for exchange in range(3) for when in moments(TrainingTime(exchange), 4)]
     assert named == list(range(12))
 
 

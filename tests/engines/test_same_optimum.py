@@ -1,4 +1,4 @@
-"""Training ends where an independent optimiser ends: the papers' objectives in `autograd`, minimised by SciPy.
+"""Training ends where an independent optimizer ends: the papers' objectives in `autograd`, minimized by SciPy.
 
 Losses and penalty are written down once more, without any code of ours. The optimum that SciPy finds must be a resting point
 of our training; where the loss is convex, training must end there.
@@ -113,9 +113,9 @@ def test_where_scipy_ends_nothing_moves_ours(name):
         return total_loss(problem, formula, U, V, b)
 
     found = optimize.minimize(loss, np.zeros(N_ITEMS), jac=autograd.grad(loss), method="BFGS", options={"maxiter": 60})
-    fixed = {"user_factors": U.astype(np.float32), "item_factors": V.astype(np.float32)}
+    frozen = {"user_factors": U.astype(np.float32), "item_factors": V.astype(np.float32)}
     moved = [
-        engine_at(problem, fixed | {"item_bias": b}).visit(np.arange(N_USERS)).moved
+        engine_at(problem, frozen | {"item_bias": b}).step(np.arange(N_USERS)).moved
         for b in (np.zeros(N_ITEMS), found.x)
     ]
     assert moved[1] < 1e-4 * moved[0]
@@ -132,7 +132,7 @@ def test_training_ends_at_the_one_optimum_of_a_convex_loss(name):
     found = optimize.minimize(loss, b, jac=autograd.grad(loss), method="BFGS", options={"maxiter": 60})
     engine = engine_at(problem, {"user_factors": U, "item_factors": V, "item_bias": b})
     for _ in range(150):
-        engine.visit(np.arange(N_USERS))
+        engine.step(np.arange(N_USERS))
     seen = np.unique(problem.rows.items)
     trained, theirs = (
         engine.state.parameters["item_bias"][seen],

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from problems import N_ITEMS, N_USERS, make_problem, start
 
 from topnrank.engines.reference import ReferenceEngine, visited
-from topnrank.losses.base import PLAIN, evaluate_list
+from topnrank.losses.base import PLAIN_CONTEXT, evaluate_list
 from topnrank.losses.steps import Laplace, Ramp, ReLU, Sigmoid
 from topnrank.losses.weighted_dcg.reference import WeightedDCG
 from topnrank.scorers import Factors, RatingResiduals
@@ -31,7 +31,9 @@ def visits(problem):
 
 
 def evaluate(problem, parameters, one):
-    return evaluate_list(problem.objective, problem.scorer.scores(parameters, one), one.gains[one.first :], PLAIN)
+    return evaluate_list(
+        problem.objective, problem.scorer.scores(parameters, one), one.gains[one.first :], PLAIN_CONTEXT
+    )
 
 
 def total_loss(problem, parameters):
@@ -60,7 +62,7 @@ def numeric_gradient(problem, parameters, name):
 @every_step
 @pytest.mark.parametrize(("scorer", "name"), [(scorer, name) for scorer, names in BLOCKS.items() for name in names])
 def test_the_exact_gradient_of_every_block(scorer, name, step):
-    problem = make_problem(scorer, WeightedDCG(step, n=4, exact=True, anchor=0.2))
+    problem = make_problem(scorer, WeightedDCG(step, n=4, exact=True, squared_weight=0.2))
     parameters = float64(start(problem).parameters)
     numeric = numeric_gradient(problem, parameters, name)
     assert_allclose(gradients(problem, parameters)[name], numeric, atol=1e-5 * np.abs(numeric).max())
@@ -69,7 +71,7 @@ def test_the_exact_gradient_of_every_block(scorer, name, step):
 @pytest.mark.parametrize("lists", ["liked", "sampled"])
 @pytest.mark.parametrize(("scorer", "name"), [(scorer, name) for scorer, names in BLOCKS.items() for name in names])
 def test_the_exact_gradient_with_rows_aside_and_sampled_items(scorer, name, lists):
-    problem = make_problem(scorer, WeightedDCG(Laplace(), exact=True, anchor=0.2), lists=lists)
+    problem = make_problem(scorer, WeightedDCG(Laplace(), exact=True, squared_weight=0.2), lists=lists)
     parameters = float64(start(problem).parameters)
     numeric = numeric_gradient(problem, parameters, name)
     assert np.abs(numeric).max() > 1e-3
@@ -90,11 +92,11 @@ def test_a_step_of_the_engine_follows_the_gradient_and_the_penalty_of_each_visit
     problem = make_problem("history", WeightedDCG(Laplace(), n=4, exact=True))
     engine = ReferenceEngine(problem, start(problem))
     before = {name: block.copy() for name, block in engine.state.parameters.items()}
-    engine.visit(np.arange(N_USERS))
-    touched = np.bincount(problem.rows.items, minlength=N_ITEMS)
+    engine.step(np.arange(N_USERS))
+    active_items = np.bincount(problem.rows.items, minlength=N_ITEMS)
     for name, gradient in gradients(problem, before).items():
         rule = problem.rules[name]
-        times = touched.reshape(-1, *[1] * (gradient.ndim - 1))
+        times = active_items.reshape(-1, *[1] * (gradient.ndim - 1))
         expected = before[name] - rule.rate * (gradient + rule.decay * times * before[name])
         assert_allclose(engine.state.parameters[name], expected, rtol=1e-10, atol=1e-12)
 
@@ -107,10 +109,10 @@ def test_items_see_the_users_after_their_step():
     rule = problem.rules["user_factors"]
     slope = gradients(problem, parameters)["user_factors"] + rule.decay * parameters["user_factors"]
     parameters["user_factors"] -= rule.rate * slope
-    engine.visit(np.arange(N_USERS))
+    engine.step(np.arange(N_USERS))
     assert_allclose(engine.state.parameters["user_factors"], parameters["user_factors"], rtol=1e-12)
-    rule, touched = problem.rules["item_bias"], np.bincount(problem.rows.items, minlength=N_ITEMS)
-    slope = gradients(problem, parameters)["item_bias"] + rule.decay * touched * parameters["item_bias"]
+    rule, active_items = problem.rules["item_bias"], np.bincount(problem.rows.items, minlength=N_ITEMS)
+    slope = gradients(problem, parameters)["item_bias"] + rule.decay * active_items * parameters["item_bias"]
     assert_allclose(engine.state.parameters["item_bias"], parameters["item_bias"] - rule.rate * slope, rtol=1e-12)
 
 
@@ -120,14 +122,14 @@ def test_leave_one_out_an_items_own_rating_does_not_move_its_score():
     one = visited(rows, 0, problem, N_ITEMS, key=0)
     changed = one.residuals.copy()
     changed[0] += 5.0
-    scores = (problem.scorer.scores(parameters, visit) for visit in (one, one._replace(residuals=changed)))
+    scores = (problem.scorer.scores(parameters, report) for report in (one, one._replace(residuals=changed)))
     moved = -np.subtract(*scores)
     assert moved[0] == pytest.approx(0.0, abs=1e-12)
     assert np.all(np.abs(moved[1:]) > 1e-6)
 
 
 def test_the_paper_start_values_are_uniform_up_to_b():
-    blocks = Factors(10, "paper").initialise(4000, 50, seed=0)
+    blocks = Factors(10, "paper").initialize(4000, 50, seed=0)
     b = 2 / 70**0.25
     assert blocks["user_factors"].min() >= 0.0
     assert blocks["user_factors"].max() <= b

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from topnrank.engines.cpu import dealt
+from topnrank.engines.cpu import balanced_order
 
 SCRIPT = """
 import hashlib, numba
@@ -21,12 +21,12 @@ assert len(train) / 2 > SMALL_BATCH  # so that batches of half the users do use 
 models = {
     "history": TopNRank(factors=7, epochs=3, batch_size=150),
     "factors": TopNRank.paper(iterations=5, tolerance=0.0, batch_size=0.6),
-    "sigmoid": TopNRank(users="factors", epochs=2, batch_size=150, smoothing="sigmoid", truncate=True, gradient="exact"),
+    "sigmoid": TopNRank(user_representation="factors", epochs=2, batch_size=150, smoothing="sigmoid", truncate=True, gradient="exact"),
     "squared": BiasedMF(factors=7, epochs=2, batch_size=150),
     "likes": CLiMF(factors=7, epochs=2, batch_size=150),
     "shuffled": ListPMF(factors=7, epochs=2, batch_size=150, ties="shuffled"),
     "sampled": MFADG(factors=7, epochs=2, batch_size=150, negatives=20),
-    "pairs": BPR(users="factors", factors=7, epochs=2, batch_size=150, negatives=20),
+    "pairs": BPR(user_representation="factors", factors=7, epochs=2, batch_size=150, negatives=20),
     "adaptive": ListRank.authors(epochs=4),
 }
 for name, model in models.items():
@@ -66,7 +66,7 @@ def test_the_bits_do_not_depend_on_which_process_compiled_the_kernels(tmp_path):
 @pytest.mark.parametrize("threads", [2, 4, 16])
 def test_users_are_dealt_so_that_threads_have_about_as_many_rows(threads):
     sizes = np.sort(np.random.default_rng(1).geometric(0.01, 400))[::-1]
-    order = dealt(sizes.size)
+    order = balanced_order(sizes.size)
     assert sorted(order.tolist()) == list(range(400))
     parts = [part.sum() for part in np.array_split(sizes[order], threads)]
     assert max(parts) - min(parts) <= sizes.max()  # no more than one list can make

@@ -33,8 +33,8 @@ def test_numbers_that_say_nothing_are_told():
     all_relevant, some = rows([0, 0], [0, 1]), rows([0, 0], [0, 1], ratings=[5.0, 1.0])
     assert "all orders have the same ndcg" in evaluate(FixedRanker(SCORES), all_relevant, metrics="ndcg").convention
     assert "all orders" not in evaluate(FixedRanker(SCORES), some, metrics="ndcg").convention
-    by_catalogue = evaluate(FixedRanker(SCORES), all_relevant, metrics="ndcg", protocol="catalogue")
-    assert "all orders" not in by_catalogue.convention
+    by_catalog = evaluate(FixedRanker(SCORES), all_relevant, metrics="ndcg", protocol="catalog")
+    assert "all orders" not in by_catalog.convention
 
 
 def test_unknown_items_rank_last_when_rated():
@@ -46,8 +46,8 @@ def test_unknown_items_rank_last_when_rated():
     assert "2 test items unknown to the model rank last" in result.convention
 
 
-def test_unknown_items_stay_unfound_in_the_catalogue():
-    result = evaluate(FixedRanker(SCORES), rows([0, 0], [0, 9]), protocol="catalogue", metrics=["recall", "auc", "map"])
+def test_unknown_items_stay_unfound_in_the_catalog():
+    result = evaluate(FixedRanker(SCORES), rows([0, 0], [0, 9]), protocol="catalog", metrics=["recall", "auc", "map"])
     assert (result["recall"], result["auc"], result["map"]) == (0.5, 0.5, 0.5)
     assert "1 test items unknown to the model count as not found" in result.convention
 
@@ -67,19 +67,19 @@ def test_no_overlap_shows_an_id_of_each_side(users, items, what):
 def test_test_rows_seen_in_training_are_left_out_and_counted():
     model = FixedRanker(SCORES, seen=[[0, 1], []])
     data = rows([0, 0], [0, 2])
-    result = evaluate(model, data, protocol="catalogue", metrics="mrr")
+    result = evaluate(model, data, protocol="catalog", metrics="mrr")
     assert (result["mrr"], result.n_seen) == (1.0, 1)
     assert "1 test rows left out as seen in training" in result.convention
-    kept = evaluate(model, data, protocol="catalogue", metrics="map", exclude_seen=False)
+    kept = evaluate(model, data, protocol="catalog", metrics="map", exclude_seen=False)
     assert (kept["map"], kept.n_seen) == (pytest.approx((1 + 2 / 3) / 2), 0)
     assert "training items included" in kept.convention
     with pytest.raises(DataError, match="also a training row"):
-        evaluate(model, rows([0, 0], [0, 1]), protocol="catalogue", metrics="mrr")
+        evaluate(model, rows([0, 0], [0, 1]), protocol="catalog", metrics="mrr")
 
 
 def test_repeated_training_rows_of_an_item_count_once():
     model = FixedRanker(SCORES, seen=[[0, 0, 0], []])
-    assert evaluate(model, rows([0], [3]), protocol="catalogue", metrics="mrr")["mrr"] == 1 / 3
+    assert evaluate(model, rows([0], [3]), protocol="catalog", metrics="mrr")["mrr"] == 1 / 3
 
 
 def test_relevance_comes_from_ratings_then_weights_then_rows():
@@ -124,7 +124,7 @@ def test_result_reads_well_and_names_its_metrics():
         result["ndcg@2"]
 
 
-@pytest.mark.parametrize("protocol", ["rated", "catalogue"])
+@pytest.mark.parametrize("protocol", ["rated", "catalog"])
 def test_nan_scores_name_the_model(protocol):
     model = FixedRanker([[np.nan, 1.0], [1.0, 2.0]])
     with pytest.raises(DivergenceError, match="FixedRanker gives NaN as the score of user 0 and item 0"):
@@ -133,21 +133,21 @@ def test_nan_scores_name_the_model(protocol):
 
 def test_infinite_scores_are_scores():
     model = FixedRanker([[-np.inf, 0.0, np.inf, -np.inf]])
-    for protocol in ("rated", "catalogue"):
+    for protocol in ("rated", "catalog"):
         assert evaluate(model, rows([0, 0], [0, 2]), protocol=protocol, metrics="mrr")["mrr"] == 1.0
 
 
 def test_a_model_may_return_a_read_only_block():
     model = FixedRanker(SCORES, seen=[[0], []])
     model.score_block = lambda users: np.broadcast_to(np.float32([3, 2, 1, 0]), (len(users), 4))
-    assert evaluate(model, rows([0, 0], [0, 1]), protocol="catalogue", metrics="mrr")["mrr"] == 1.0
+    assert evaluate(model, rows([0, 0], [0, 1]), protocol="catalog", metrics="mrr")["mrr"] == 1.0
 
 
 def test_bad_arguments_are_named():
     model, data = FixedRanker(SCORES), rows([0, 0], [0, 1], ratings=[0.2, 0.9])
     with pytest.raises(DataError, match=r"rating >= 4: values lie between 0.2 and 0.9; set relevant"):
         evaluate(model, data)
-    with pytest.raises(ParameterError, match="'rated', 'catalogue'"):
+    with pytest.raises(ParameterError, match="'rated', 'catalog'"):
         evaluate(model, data, protocol="catalog")
     with pytest.raises(ParameterError, match="num_threads"):
         evaluate(model, data, num_threads=-1, relevant=0.5)

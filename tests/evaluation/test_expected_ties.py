@@ -50,16 +50,16 @@ items = st.tuples(scores, st.sampled_from(["seen", "blank", "test"]), ratings)
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(items, min_size=1, max_size=6), st.lists(ratings, max_size=2))
-def test_catalogue_lists_equal_the_mean_over_all_orders(catalogue, unknown):
-    tested = {item: rating for item, (_, kind, rating) in enumerate(catalogue) if kind == "test"}
-    tested |= {len(catalogue) + extra: rating for extra, rating in enumerate(unknown)}
-    if not any(item < len(catalogue) for item in tested) or not any(rating >= 4 for rating in tested.values()):
+def test_catalog_lists_equal_the_mean_over_all_orders(catalog, unknown):
+    tested = {item: rating for item, (_, kind, rating) in enumerate(catalog) if kind == "test"}
+    tested |= {len(catalog) + extra: rating for extra, rating in enumerate(unknown)}
+    if not any(item < len(catalog) for item in tested) or not any(rating >= 4 for rating in tested.values()):
         return
     data = Interactions.from_arrays([0] * len(tested), list(tested), ratings=[float(r) for r in tested.values()])
-    seen = [item for item, (_, kind, _) in enumerate(catalogue) if kind == "seen"]
-    model = FixedRanker([[score for score, _, _ in catalogue]], seen=[seen])
-    result = evaluate(model, data, protocol="catalogue", metrics=[*NAMES, "auc"])
-    grades = [(score, tested.get(item, 0)) for item, (score, kind, _) in enumerate(catalogue) if kind != "seen"]
+    seen = [item for item, (_, kind, _) in enumerate(catalog) if kind == "seen"]
+    model = FixedRanker([[score for score, _, _ in catalog]], seen=[seen])
+    result = evaluate(model, data, protocol="catalog", metrics=[*NAMES, "auc"])
+    grades = [(score, tested.get(item, 0)) for item, (score, kind, _) in enumerate(catalog) if kind != "seen"]
     candidates = [(score, grade >= 4, grade) for score, grade in grades]
     labels = [(rating >= 4, rating) for rating in tested.values()]
     for name in NAMES:
@@ -72,7 +72,7 @@ def test_catalogue_lists_equal_the_mean_over_all_orders(catalogue, unknown):
 
 def test_stop_chances_of_a_large_group_add_up():
     stop = np.linspace(0.0, 1.0, 40)
-    chances, past = stop_chances(stop, 200, 200)
-    assert chances.sum() + past == pytest.approx(1.0)
+    sampling_weights, past = stop_chances(stop, 200, 200)
+    assert sampling_weights.sum() + past == pytest.approx(1.0)
     assert past == pytest.approx(np.prod(1 - stop), abs=1e-15)
-    assert chances[0] == pytest.approx(stop.sum() / 200)
+    assert sampling_weights[0] == pytest.approx(stop.sum() / 200)

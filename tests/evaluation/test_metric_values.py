@@ -90,7 +90,7 @@ def test_ndcg_and_auc_equal_scikit_learn(levels):
             assert ours["map"] == pytest.approx(average_precision_score(flags, scores))
 
 
-def judgements(model, data, users):
+def judgments(model, data, users):
     """The lists in the form of ir-measures."""
     qrels, run = [], []
     for user in users:
@@ -103,7 +103,7 @@ def judgements(model, data, users):
 
 def test_metrics_equal_ir_measures():
     model, data = random_lists(2)
-    qrels, run = judgements(model, data, range(data.n_users))
+    qrels, run = judgments(model, data, range(data.n_users))
     pairs = {"mrr@3": RR(rel=3) @ 3, "precision@5": P(rel=3) @ 5, "recall@5": R(rel=3) @ 5, "hit@2": Success(rel=3) @ 2,
              "ndcg_graded@5": nDCG(gains={0: 0, 1: 1, 2: 3, 3: 7, 4: 15}) @ 5, "map": AP(rel=3),
              "ndcg@5": nDCG(gains={0: 0, 1: 0, 2: 0, 3: 1, 4: 1}) @ 5}  # fmt: skip
@@ -122,12 +122,12 @@ def test_metrics_equal_ir_measures():
 def test_err_equals_ir_measures():
     model, data = random_lists(3)
     with_top_grade = [u for u in range(data.n_users) if data.ratings[data.indptr[u] : data.indptr[u + 1]].max() >= 3]
-    theirs = ir_measures.calc_aggregate([ERR @ 10], *judgements(model, data, with_top_grade))[ERR @ 10]
+    theirs = ir_measures.calc_aggregate([ERR @ 10], *judgments(model, data, with_top_grade))[ERR @ 10]
     ours = evaluate(model, data, metrics="err@10", relevant=3)  # its highest grade is fixed at 4, as in these data
     assert ours["err@10"] == pytest.approx(theirs, abs=1e-5)
 
 
-@pytest.mark.parametrize("protocol", ["rated", "catalogue"])
+@pytest.mark.parametrize("protocol", ["rated", "catalog"])
 def test_threads_and_blocks_do_not_change_a_bit(protocol, monkeypatch):
     model, data = random_lists(4, levels=3)
     names = [f"{kind}@5" for kind in CUT_KINDS] + ["auc", "coverage@5"]
@@ -140,7 +140,7 @@ def test_threads_and_blocks_do_not_change_a_bit(protocol, monkeypatch):
         np.testing.assert_array_equal(values, two.per_user[name])
 
 
-@pytest.mark.parametrize("protocol", ["rated", "catalogue"])
+@pytest.mark.parametrize("protocol", ["rated", "catalog"])
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 1000))
 def test_renumbering_items_changes_nothing(protocol, seed):
@@ -159,17 +159,17 @@ def test_renumbering_items_changes_nothing(protocol, seed):
 
 
 @pytest.mark.parametrize("levels", [None, 3])
-def test_stopping_early_in_a_long_catalogue_changes_nothing(levels):
+def test_stopping_early_in_a_long_catalog_changes_nothing(levels):
     model, data = random_lists(5, n_users=8, n_items=5000, levels=levels)
     names = [f"{kind}@10" for kind in CUT_KINDS]
-    pruned = evaluate(model, data, protocol="catalogue", metrics=names)
-    whole = evaluate(model, data, protocol="catalogue", metrics=[*names, "auc"])  # auc needs every place
+    pruned = evaluate(model, data, protocol="catalog", metrics=names)
+    whole = evaluate(model, data, protocol="catalog", metrics=[*names, "auc"])  # auc needs every place
     assert pruned.values == {name: whole[name] for name in names}
 
 
-def test_catalogue_equals_scikit_learn_on_unseen_items():
+def test_catalog_equals_scikit_learn_on_unseen_items():
     model, data = random_lists(6, n_items=3000, n_users=6)
-    result = evaluate(model, data, protocol="catalogue", metrics=["ndcg@10", "auc"], relevant=3)
+    result = evaluate(model, data, protocol="catalog", metrics=["ndcg@10", "auc"], relevant=3)
     for user in range(6):
         candidates = np.setdiff1d(
             np.arange(3000), model.seen_indices[model.seen_indptr[user] : model.seen_indptr[user + 1]]
@@ -184,7 +184,7 @@ def test_catalogue_equals_scikit_learn_on_unseen_items():
 def test_coverage_breaks_ties_by_item_and_skips_seen_items():
     model = FixedRanker([[0, 0, 0, 0, 0], [1, 1, 9, 0, 0]], seen=[[0], []])
     data = Interactions.from_arrays([0, 1], [4, 4])
-    result = evaluate(model, data, protocol="catalogue", metrics=["coverage@1", "coverage@2", "coverage@9"])
+    result = evaluate(model, data, protocol="catalog", metrics=["coverage@1", "coverage@2", "coverage@9"])
     assert result["coverage@1"] == 2 / 5  # 1; 2
     assert result["coverage@2"] == 3 / 5  # 1, 2; 2, 0
     assert result["coverage@9"] == 1

@@ -49,11 +49,11 @@ def best(scores, candidates, k):
 
 @settings(max_examples=80, deadline=None)
 @given(rankers(), st.integers(1, 5))
-def test_catalogue_lists_equal_plain_python(drawn, k):
+def test_catalog_lists_equal_plain_python(drawn, k):
     model, seen = drawn
     n_users, n_items = model.scores.shape
     test = Interactions.from_arrays(np.arange(n_users), np.zeros(n_users, int))  # item 0 is in nobody's training
-    result = evaluate(model, test, protocol="catalogue", metrics=[f"novelty@{k}", f"popularity@{k}"])
+    result = evaluate(model, test, protocol="catalog", metrics=[f"novelty@{k}", f"popularity@{k}"])
     free = [[item for item in range(n_items) if item not in items] for items in seen]
     expected = plain([best(model.scores[u], free[u], k) for u in range(n_users)], seen)
     np.testing.assert_allclose(result.per_user[f"novelty@{k}"], expected[:, 0], atol=1e-12)
@@ -80,7 +80,7 @@ def test_values_by_hand():
     # four training users; item 0 has two of them, items 1 and 2 one, item 3 none
     model = FixedRanker([[0, 9, 8, 7]] * 4, seen=[[0], [0, 1], [2], []])
     test = Interactions.from_arrays([0, 3], [3, 3])
-    result = evaluate(model, test, protocol="catalogue", metrics=["novelty@1", "popularity@1", "novelty@3"])
+    result = evaluate(model, test, protocol="catalog", metrics=["novelty@1", "popularity@1", "novelty@3"])
     assert result.per_user["novelty@1"].tolist() == pytest.approx([math.log2(3)] * 2)  # item 1: one of three users
     assert result.per_user["popularity@1"].tolist() == pytest.approx([1 / 2, math.nan], nan_ok=True)
     assert result.per_user["novelty@3"].tolist() == pytest.approx([math.log2(3)] * 2)
@@ -92,11 +92,11 @@ def test_values_by_hand():
 def test_users_without_a_relevant_item_are_left_out():
     model = FixedRanker([[3, 2, 1], [3, 2, 1]], seen=[[2], [1, 2]])
     test = Interactions.from_arrays([0, 1], [0, 0], ratings=[5, 1])
-    values = evaluate(model, test, protocol="catalogue", metrics="novelty@1").per_user["novelty@1"]
+    values = evaluate(model, test, protocol="catalog", metrics="novelty@1").per_user["novelty@1"]
     assert np.isnan(values).tolist() == [False, True]
 
 
-@pytest.mark.parametrize("protocol", ["rated", "catalogue"])
+@pytest.mark.parametrize("protocol", ["rated", "catalog"])
 def test_blocks_do_not_change_a_bit(protocol, monkeypatch):
     train, test = split_per_user(small_data(), test=0.5, seed=0)
     model = Random().fit(train)
@@ -111,7 +111,7 @@ def test_popular_items_are_popular_and_not_novel():
     train, test = split_per_user(small_data(), test=0.5, seed=0)
     names = ["novelty@10", "popularity@10", "coverage@10"]
     popular, random = (
-        evaluate(model.fit(train), test, protocol="catalogue", metrics=names) for model in (Popularity(), Random())
+        evaluate(model.fit(train), test, protocol="catalog", metrics=names) for model in (Popularity(), Random())
     )
     assert popular["popularity@10"] > random["popularity@10"] + 0.2
     assert popular["novelty@10"] < random["novelty@10"]

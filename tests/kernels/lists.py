@@ -6,9 +6,9 @@ import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
 
 from topnrank.kernels.batch import Batch
-from topnrank.losses.base import Occasion, evaluate_list
+from topnrank.losses.base import ListContext, evaluate_list
 from topnrank.losses.ranks import smooth_ranks
-from topnrank.losses.shaping import annealed
+from topnrank.losses.shaping import annealed_n
 from topnrank.losses.steps import Ramp, ReLU
 from topnrank.losses.table import compiled_lists
 from topnrank.losses.truncated.reference import TruncatedMRR
@@ -32,15 +32,15 @@ def batch_of(lists, sampled=0, weight=1.0, progress=1.0, history=0):
     for n in range(len(lists)):  # weights that differ, with the mean asked for
         drawn = weights[own[n] : offsets[n + 1]]
         drawn[:] = weight * (1.0 + 0.5 * np.linspace(-1.0, 1.0, drawn.size)) if drawn.size > 1 else weight
-    no_residuals, strengths = np.empty((0, 1), np.float32), np.ones(scores.size, np.float32)
-    flat = (items, gains, no_residuals, strengths)
+    no_residuals, recency_weights = np.empty((0, 1), np.float32), np.ones(scores.size, np.float32)
+    flat = (items, gains, no_residuals, recency_weights)
     return Batch(users, offsets, first, own, *flat, keys, weights, counts, float(progress)), scores
 
 
 def occasion_of(batch, n):
     """What the reference is told about list n."""
     sampled = int(batch.offsets[n + 1] - batch.own[n])
-    return Occasion(sampled, batch.weights[batch.own[n] : batch.offsets[n + 1]], int(batch.keys[n]), batch.progress)
+    return ListContext(sampled, batch.weights[batch.own[n] : batch.offsets[n + 1]], int(batch.keys[n]), batch.progress)
 
 
 def run_kernel(objective, batch, scores):
@@ -80,7 +80,7 @@ def assert_within(allowed, got, wanted, what):
 
 def blown_up(objective, f, a, told):
     """What rounding and the sigmoid's approximation leave in a gradient that nearly cancels, the budget scales up."""
-    return objective.frozen_scale(f, a, told) if getattr(objective, "budget", 0.0) else 1.0
+    return objective.frozen_scale(f, a, told) if getattr(objective, "gradient_budget", 0.0) else 1.0
 
 
 def near_a_cut(objective, lists, **layout):
@@ -94,9 +94,9 @@ def near_a_cut(objective, lists, **layout):
     for lo, hi in zip(batch.offsets, batch.offsets[1:], strict=False):
         f, a = scores[lo:hi], batch.gains[lo:hi]
         R = smooth_ranks(objective.step, f, batch.weights[lo:hi]).R
-        cuts = (objective.n, annealed(objective.n, f.size, objective.anneal, batch.progress))
+        cuts = (objective.n, annealed_n(objective.n, f.size, objective.anneal_n, batch.progress))
         if isinstance(objective, TruncatedMRR) and (a > 0).any():
-            whole = replace(objective, truncate=False, anchor=0.0).evaluate(f, a)
+            whole = replace(objective, truncate=False, squared_weight=0.0).evaluate(f, a)
             R = np.append(R, -1.0 / whole.value - 1.0)
         if any(np.abs(R - cut).min() < 1e-6 for cut in cuts):
             return True

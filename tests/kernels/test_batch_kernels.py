@@ -4,12 +4,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from topnrank.engines.cpu import dealt
+from topnrank.engines.cpu import balanced_order
 from topnrank.kernels.batch import Plan, _missing_item, arrange, sample_items
 from topnrank.kernels.batch import lay_out as lay_out_with
 from topnrank.kernels.item_index import invert, invert_in_parts
 from topnrank.rng import visit_keys
-from topnrank.scorers import Rows
+from topnrank.scorers import TrainingLists
 
 N_ITEMS = 8
 EQUAL = np.arange(N_ITEMS + 1)
@@ -19,7 +19,7 @@ lists = st.lists(st.lists(st.integers(0, N_ITEMS - 1), max_size=6, unique=True),
 def lay_out(users, rows, **plan):
     """A batch of the users' whole lists, unless `plan` says otherwise."""
     made = plan_of(**plan)
-    return sampled(lay_out_with(arrange(users, rows, made), rows, made), rows, made.chances)
+    return sampled(lay_out_with(arrange(users, rows, made), rows, made), rows, made.sampling_weights)
 
 
 def plan_of(**plan):
@@ -32,12 +32,12 @@ def visits_of_one_user(rows, times, plan):
     """The batch of so many visits of user 0, each with draws of its own."""
     places = arrange(np.zeros(times, np.int64), rows, plan)
     keys = visit_keys(int(plan.seed), 1, np.arange(times))
-    return sampled(lay_out_with(places._replace(keys=keys), rows, plan), rows, plan.chances)
+    return sampled(lay_out_with(places._replace(keys=keys), rows, plan), rows, plan.sampling_weights)
 
 
-def sampled(batch, rows, chances):
+def sampled(batch, rows, sampling_weights):
     """The batch with its sampled items drawn."""
-    sample_items(batch, rows, chances, batch.items, batch.weights)
+    sample_items(batch, rows, sampling_weights, batch.items, batch.weights)
     return batch
 
 
@@ -46,7 +46,7 @@ def rows_of(items_by_user, residuals=True):
     indptr = np.concatenate([[0], np.cumsum([len(items) for items in items_by_user])]).astype(np.int64)
     items = np.array([item for items in items_by_user for item in items], np.int32)
     gains = np.arange(items.size, dtype=np.float32)
-    return Rows(indptr, items, gains, (10 * gains if residuals else gains[:0])[:, None])
+    return TrainingLists(indptr, items, gains, (10 * gains if residuals else gains[:0])[:, None])
 
 
 @given(items_by_user=lists, data=st.data())
@@ -100,8 +100,8 @@ def test_a_user_who_observed_everything_gets_no_samples():
 
 @pytest.mark.parametrize("masses", [[1] * N_ITEMS, [5, 1, 1, 2, 9, 1, 1, 1]])
 def test_items_are_sampled_by_their_chances(masses):
-    rows, chances = rows_of([[1, 4, 5]]), np.concatenate([[0], np.cumsum(masses)])
-    batch = visits_of_one_user(rows, 20_000, plan_of(negatives=1, chances=chances, seed=np.uint64(7)))
+    rows, sampling_weights = rows_of([[1, 4, 5]]), np.concatenate([[0], np.cumsum(masses)])
+    batch = visits_of_one_user(rows, 20_000, plan_of(negatives=1, sampling_weights=sampling_weights, seed=np.uint64(7)))
     counts = np.bincount(batch.items[batch.own], minlength=N_ITEMS)
     wanted = np.array(masses, float)
     wanted[[1, 4, 5]] = 0.0
@@ -110,16 +110,18 @@ def test_items_are_sampled_by_their_chances(masses):
 
 @given(observed=st.sets(st.integers(0, 11)), masses=st.lists(st.integers(1, 4), min_size=12, max_size=12))
 def test_each_missing_item_has_its_share_of_places(observed, masses):
-    chances, items = np.concatenate([[0], np.cumsum(masses)]), np.array(sorted(observed), np.int32)
+    sampling_weights, items = np.concatenate([[0], np.cumsum(masses)]), np.array(sorted(observed), np.int32)
     before = np.concatenate([[0], np.cumsum(np.array(masses)[items])]).astype(np.int64)
     shares = [item for item in range(12) if item not in observed for _ in range(masses[item])]
-    assert [_missing_item(chances, items, before, place) for place in range(len(shares))] == shares
+    assert [_missing_item(sampling_weights, items, before, place) for place in range(len(shares))] == shares
 
 
 def test_importance_weights_estimate_sums_over_the_missing_items_without_bias():
     masses, values = np.array([5, 1, 1, 2, 9, 1, 3, 1]), np.arange(8.0) ** 2
-    chances, rows = np.concatenate([[0], np.cumsum(masses)]), rows_of([[1, 4]])
-    batch = visits_of_one_user(rows, 400, plan_of(negatives=300, chances=chances, shared=True, seed=np.uint64(3)))
+    sampling_weights, rows = np.concatenate([[0], np.cumsum(masses)]), rows_of([[1, 4]])
+    batch = visits_of_one_user(
+        rows, 400, plan_of(negatives=300, sampling_weights=sampling_weights, shared=True, seed=np.uint64(3))
+    )
     drawn = batch.weights.reshape(400, -1)[:, 2:]
     assert drawn.sum(axis=1) == pytest.approx(6.0)
     estimates = (drawn * values[batch.items.reshape(400, -1)[:, 2:]]).sum(axis=1)
@@ -135,9 +137,9 @@ def test_without_residuals_a_batch_has_none():
 def test_users_are_dealt_from_the_longest_list_to_the_shortest_and_keep_their_draws(items_by_user, iteration, data):
     rows, n = rows_of(items_by_user), len(items_by_user)
     users = np.array(data.draw(st.permutations(range(n))), np.int64)
-    places = arrange(users, rows, plan_of(iteration=np.uint64(iteration), first_user=5), dealt(n))
+    places = arrange(users, rows, plan_of(iteration=np.uint64(iteration), first_user=5), balanced_order(n))
     by_length = sorted(users.tolist(), key=lambda user: -len(items_by_user[user]))  # equals as they came
-    assert places.users.tolist() == [by_length[place] for place in dealt(n)]
+    assert places.users.tolist() == [by_length[place] for place in balanced_order(n)]
     assert_array_equal(places.keys, visit_keys(0, iteration, 5 + places.users))
     assert_array_equal(np.diff(places.offsets), [len(items_by_user[user]) for user in places.users])
 
@@ -145,9 +147,9 @@ def test_users_are_dealt_from_the_longest_list_to_the_shortest_and_keep_their_dr
 def by_one(batch):
     """`invert`, which leaves its scratch as it was."""
     counts = np.zeros(N_ITEMS, np.int32)
-    touched = invert(batch, counts)
+    active_items = invert(batch, counts)
     assert not counts.any()
-    return touched
+    return active_items
 
 
 def in_parts(parts):
@@ -166,18 +168,21 @@ def test_every_visit_of_every_touched_item_in_the_batchs_order_sampled_ones_last
     rows = rows_of([sorted(items) for items in items_by_user])
     users = np.arange(len(items_by_user))[::-1].copy()
     batch = lay_out(users, rows, negatives=negatives)
-    touched = inverted(batch)
+    active_items = inverted(batch)
     own, sampled = {}, {}
     for n in range(users.size):
         for p in range(batch.offsets[n], batch.offsets[n + 1]):
             visits = own if p < batch.own[n] else sampled
             visits.setdefault(int(batch.items[p]), []).append((p, n))
-    assert sorted(touched.items.tolist()) == sorted({*own, *sampled})
-    assert touched.starts[-1] == batch.items.size
-    for t, item in enumerate(touched.items.tolist()):
-        for visits, lo, hi in ((own, touched.starts, touched.own), (sampled, touched.own, touched.starts[1:])):
+    assert sorted(active_items.items.tolist()) == sorted({*own, *sampled})
+    assert active_items.starts[-1] == batch.items.size
+    for t, item in enumerate(active_items.items.tolist()):
+        for visits, lo, hi in (
+            (own, active_items.starts, active_items.own),
+            (sampled, active_items.own, active_items.starts[1:]),
+        ):
             here = slice(lo[t], hi[t])
-            assert [tuple(visit) for visit in touched.visits[here].tolist()] == visits.get(item, [])
+            assert [tuple(report) for report in active_items.visits[here].tolist()] == visits.get(item, [])
 
 
 @pytest.mark.parametrize("times", [1, 2])
@@ -185,5 +190,5 @@ def test_the_scratch_can_be_used_again(times):
     counts = np.zeros(N_ITEMS, np.int32)
     batch = lay_out(np.array([0, 1]), rows_of([[3, 1], [1, 7]]))
     for _ in range(times):
-        touched = invert(batch, counts)
-    assert sorted(touched.items.tolist()) == [1, 3, 7]
+        active_items = invert(batch, counts)
+    assert sorted(active_items.items.tolist()) == [1, 3, 7]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from topnrank.kernels.top_items import block_scores, forget, scores_of, top_items
+from topnrank.kernels.top_items import block_scores, mask_seen, scores_of, top_items
 from topnrank.rng import stream
 
 
@@ -41,7 +41,7 @@ def test_factors_that_are_slices_of_others():
 
 def test_the_items_of_a_user_are_forgotten_and_strangers_have_none():
     block = np.zeros((3, 4), np.float32)
-    forget(block, np.array([0, 1, 3]), np.array([2, 0, 3], np.int32), np.array([1, -1, 0]))
+    mask_seen(block, np.array([0, 1, 3]), np.array([2, 0, 3], np.int32), np.array([1, -1, 0]))
     assert_array_equal(np.isnan(block), [[1, 0, 0, 1], [0, 0, 0, 0], [0, 0, 1, 0]])
 
 

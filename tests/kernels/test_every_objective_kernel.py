@@ -10,11 +10,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from lists import assert_lists_equal, near_a_cut
+from topnrank.losses.neighbor_scores import LINKS
 
 from topnrank import losses as objectives
 from topnrank.losses.climf.reference import CLiMFBound
 from topnrank.losses.gaussian.reference import GaussianDCG
-from topnrank.losses.links import LINKS
 from topnrank.losses.listpmf.reference import TIES, PlackettLuce
 from topnrank.losses.listrank.reference import TopOneCrossEntropy
 from topnrank.losses.mfadg.reference import AveragedDiscountedGain
@@ -36,17 +36,25 @@ DCG = {
     "log": {"truncate": False, "discount": 0.0, "exact": True},
     "iterated log": {"truncate": False, "discount": 1.0},
     "power": {"truncate": False, "discount": -0.5},
-    "default": {"truncate": False, "budget": 0.15, "anchor": 1.0},
-    "catalogue": {"truncate": False, "discount": -1.0, "exact": True, "balance": 0.5},
-    "annealed": {"n": 4, "truncate": True, "anneal": 0.5, "exact": True},
-    "all": {"n": 4, "truncate": True, "budget": 0.15, "anchor": 0.5, "exact": True, "discount": 3.0, "anneal": 0.9},
+    "default": {"truncate": False, "gradient_budget": 0.15, "squared_weight": 1.0},
+    "catalog": {"truncate": False, "discount": -1.0, "exact": True, "length_power": 0.5},
+    "annealed": {"n": 4, "truncate": True, "anneal_n": 0.5, "exact": True},
+    "all": {
+        "n": 4,
+        "truncate": True,
+        "gradient_budget": 0.15,
+        "squared_weight": 0.5,
+        "exact": True,
+        "discount": 3.0,
+        "anneal_n": 0.9,
+    },
 }
 TRUNCATED = {
     "cut": {"n": 4},
     "whole": {"truncate": False},
-    "annealed": {"n": 4, "anneal": 0.5},
-    "shaped": {"truncate": False, "budget": 0.15, "anchor": 1.0},
-    "all": {"n": 4, "budget": 0.15, "anchor": 0.5, "anneal": 0.9},
+    "annealed": {"n": 4, "anneal_n": 0.5},
+    "shaped": {"truncate": False, "gradient_budget": 0.15, "squared_weight": 1.0},
+    "all": {"n": 4, "gradient_budget": 0.15, "squared_weight": 0.5, "anneal_n": 0.9},
 }
 OWN = {TruncatedMRR: {"tau": 0.3}, TruncatedMAP: {}, TruncatedAUC: {"margin": 0.5}}
 """Other values of a metric's own number, in its last variant."""
@@ -166,7 +174,7 @@ def test_annealing_follows_the_progress(name):
     draw = stream(3, "test lists")
     lists = [(draw.normal(size=m), draw.normal(size=m)) for m in (2, 4, 9, 40)]
     tolerance, variants = CASES[name]
-    for objective in (o for o in variants if o.anneal > 0.0):
+    for objective in (o for o in variants if o.anneal_n > 0.0):
         for progress in (0.0, 0.2, 0.5, 0.75, 1.0):
             assert_lists_equal(objective, lists, tolerance, progress=progress)
 

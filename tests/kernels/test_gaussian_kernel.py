@@ -25,7 +25,7 @@ def test_scores_a_million_apart_keep_their_digits(objective):
 
 @every_variant
 def test_a_large_mean_costs_no_digits(objective):
-    """A sum of 20,000 scores of a million rounds; the second centring takes that away."""
+    """A sum of 20,000 scores of a million rounds; the second centering takes that away."""
     draw = stream(3, "test lists")
     f, a = np.round(1024 * draw.normal(size=20000)) / 1024, draw.normal(size=20000)
     here, there = (run_kernel(objective, *batch_of([(scores, a)]))[0] for scores in (f, f + 1e6))

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from lists import batch_of, occasion_of, run_kernel
 from numpy.testing import assert_allclose
+from topnrank.losses.neighbor_scores import LINKS
 
-from topnrank.losses.links import LINKS
 from topnrank.losses.listpmf.reference import TIES, PlackettLuce
 from topnrank.rng import stream
 

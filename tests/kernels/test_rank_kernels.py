@@ -51,8 +51,8 @@ def assert_equal_to_brute_force(name, f, w, c):
     reach = np.ptp(f) if name == "relu" else 1.0
     assert_allclose(R, expected.R, rtol=0, atol=tolerance * w.sum() * max(reach, 1e-300))
     assert_allclose(D, expected.D, rtol=0, atol=100 * tolerance * w.sum() * slope)
-    pull = rank_pull(twin, f, w, c)
-    assert_allclose(X, pull, rtol=0, atol=100 * tolerance * np.abs(c).sum() * w.max() * slope)
+    gradient = rank_pull(twin, f, w, c)
+    assert_allclose(X, gradient, rtol=0, atol=100 * tolerance * np.abs(c).sum() * w.max() * slope)
     assert np.all(R >= 0.0)
 
 

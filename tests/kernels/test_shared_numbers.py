@@ -23,6 +23,6 @@ def test_kernels_and_references_clip_at_the_same_gain():
     assert xclimf.LARGEST == reference_xclimf.LARGEST
 
 
-@given(n=st.integers(1, 30), m=st.integers(1, 60), anneal=st.floats(0, 1), progress=st.floats(0, 1))
-def test_kernels_and_references_anneal_alike(n, m, anneal, progress):
-    assert shaping.annealed(float(n), m, anneal, progress) == reference_shaping.annealed(n, m, anneal, progress)
+@given(n=st.integers(1, 30), m=st.integers(1, 60), anneal_n=st.floats(0, 1), progress=st.floats(0, 1))
+def test_kernels_and_references_anneal_alike(n, m, anneal_n, progress):
+    assert shaping.annealed_n(float(n), m, anneal_n, progress) == reference_shaping.annealed_n(n, m, anneal_n, progress)

@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topnrank.kernels.jit import parallel_kernel, prange
-from topnrank.kernels.work_stealing import new_turns, taken
+from topnrank.kernels.work_stealing import claim, new_work
 
 
 @given(workers=st.integers(1, 9), size=st.integers(0, 40), data=st.data())
 def test_the_turns_of_all_workers_are_all_turns_in_any_interleaving(workers, size, data):
-    turns = new_turns(workers)
-    calls = {worker: taken(turns, worker, size) for worker in range(workers)}
+    work = new_work(workers)
+    calls = {worker: claim(work, worker, size) for worker in range(workers)}
     seen = []
     while calls:
         worker = data.draw(st.sampled_from(sorted(calls)))
@@ -25,16 +25,16 @@ def test_the_turns_of_all_workers_are_all_turns_in_any_interleaving(workers, siz
 
 
 def test_a_worker_takes_its_own_turns_first_then_those_of_the_workers_after_it():
-    turns = new_turns(3)
-    assert next(taken(turns, 0, 9)) == 0
-    assert list(taken(turns, 1, 9)) == [3, 4, 5, 6, 7, 8, 1, 2]
-    assert list(taken(turns, 0, 9)) == []
+    work = new_work(3)
+    assert next(claim(work, 0, 9)) == 0
+    assert list(claim(work, 1, 9)) == [3, 4, 5, 6, 7, 8, 1, 2]
+    assert list(claim(work, 0, 9)) == []
 
 
 @parallel_kernel
-def _count_turns(turns, workers, counts):
+def _count_turns(work, workers, counts):
     for worker in prange(workers):
-        for turn in taken(turns, worker, counts.size):
+        for turn in claim(work, worker, counts.size):
             counts[turn] += 1
 
 
@@ -42,5 +42,5 @@ def _count_turns(turns, workers, counts):
 def test_threads_do_not_take_a_turn_twice(workers):
     for _ in range(20):
         counts = np.zeros(20_000, np.int64)
-        _count_turns(new_turns(workers), workers, counts)
+        _count_turns(new_work(workers), workers, counts)
         assert (counts == 1).all()

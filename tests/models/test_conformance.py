@@ -13,7 +13,7 @@ from topnrank import (
     ItemMean,
     ListPMF,
     ListRank,
-    NeighbourRidge,
+    NeighborRidge,
     Popularity,
     Random,
     TopNRank,
@@ -28,7 +28,7 @@ class TestTopNRank(ModelTests):
 
 
 class TestTopNRankWithFactors(ModelTests):
-    model = TopNRank(users="factors", factors=8, epochs=20)
+    model = TopNRank(user_representation="factors", factors=8, epochs=20)
     better_than = 0.85
 
 
@@ -37,12 +37,12 @@ class TestTopNRankOfThePaper(ModelTests):
     better_than = 0.80
 
 
-class TestTopNRankForTheCatalogue(ModelTests):
-    model = TopNRank(protocol="catalogue", factors=8, epochs=10, negatives=20, neighbours=8)
+class TestTopNRankForTheCatalog(ModelTests):
+    model = TopNRank(protocol="catalog", factors=8, epochs=10, negatives=20, neighbors=8)
 
 
-class TestTopNRankForTheCatalogueWithFactors(ModelTests):
-    model = TopNRank(protocol="catalogue", users="factors", factors=8, epochs=10, negatives=20, neighbours=0)
+class TestTopNRankForTheCatalogWithFactors(ModelTests):
+    model = TopNRank(protocol="catalog", user_representation="factors", factors=8, epochs=10, negatives=20, neighbors=0)
 
 
 class TestTopNRankForMRR(ModelTests):
@@ -51,12 +51,14 @@ class TestTopNRankForMRR(ModelTests):
 
 
 class TestTopNRankForMAP(ModelTests):
-    model = TopNRank(metric="map", factors=8, anchor=0.0, truncate=True, anneal=0.5)
+    model = TopNRank(metric="map", factors=8, squared_weight=0.0, truncate=True, anneal_n=0.5)
     better_than = 0.82
 
 
 class TestTopNRankForAUC(ModelTests):
-    model = TopNRank(metric="auc", users="factors", factors=8, anchor=0.0, truncate=True, anneal=0.5)
+    model = TopNRank(
+        metric="auc", user_representation="factors", factors=8, squared_weight=0.0, truncate=True, anneal_n=0.5
+    )
     better_than = 0.8
 
 
@@ -66,7 +68,7 @@ class TestCLiMF(ModelTests):
 
 
 class TestCLiMFWithFactors(ModelTests):
-    model = CLiMF(users="factors", factors=8, learning_rate=0.2, epochs=20)
+    model = CLiMF(user_representation="factors", factors=8, learning_rate=0.2, epochs=20)
     better_than = 0.8
 
 
@@ -76,7 +78,7 @@ class TestXCLiMF(ModelTests):
 
 
 class TestXCLiMFWithFactors(ModelTests):
-    model = XCLiMF(users="factors", factors=8, learning_rate=0.3, regularization=0.3, epochs=20)
+    model = XCLiMF(user_representation="factors", factors=8, learning_rate=0.3, regularization=0.3, epochs=20)
     better_than = 0.8
 
 
@@ -86,7 +88,7 @@ class TestListRank(ModelTests):
 
 
 class TestListRankWithFactors(ModelTests):
-    model = ListRank(users="factors", factors=8, learning_rate=0.3, epochs=20)
+    model = ListRank(user_representation="factors", factors=8, learning_rate=0.3, epochs=20)
     better_than = 0.85
 
 
@@ -101,7 +103,7 @@ class TestListPMF(ModelTests):
 
 
 class TestListPMFWithFactors(ModelTests):
-    model = ListPMF(users="factors", factors=8, ties="shuffled", epochs=20)
+    model = ListPMF(user_representation="factors", factors=8, ties="shuffled", epochs=20)
     better_than = 0.84
 
 
@@ -111,7 +113,9 @@ class TestMFADG(ModelTests):
 
 
 class TestMFADGWithFactors(ModelTests):
-    model = MFADG(users="factors", factors=8, negatives=30, learning_rate=3.0, regularization=1e-3, epochs=30)
+    model = MFADG(
+        user_representation="factors", factors=8, negatives=30, learning_rate=3.0, regularization=1e-3, epochs=30
+    )
     better_than = 0.79
 
 
@@ -121,7 +125,7 @@ class TestTFMAP(ModelTests):
 
 
 class TestTFMAPWithFactors(ModelTests):
-    model = TFMAP(users="factors", factors=8, epochs=20)
+    model = TFMAP(user_representation="factors", factors=8, epochs=20)
     better_than = 0.8
 
 
@@ -131,7 +135,7 @@ class TestGaussianRank(ModelTests):
 
 
 class TestGaussianRankWithFactors(ModelTests):
-    model = GaussianRank(users="factors", factors=8, epochs=20)
+    model = GaussianRank(user_representation="factors", factors=8, epochs=20)
     better_than = 0.84
 
 
@@ -141,12 +145,12 @@ class TestBPR(ModelTests):
 
 
 class TestBPRAgainstUnobservedItems(ModelTests):
-    model = BPR(users="factors", factors=8, negatives=20, epochs=20)
+    model = BPR(user_representation="factors", factors=8, negatives=20, epochs=20)
     better_than = 0.79
 
 
 class TestWARP(ModelTests):
-    model = WARP(users="factors", factors=8, learning_rate=0.03, epochs=20)
+    model = WARP(user_representation="factors", factors=8, learning_rate=0.03, epochs=20)
     better_than = 0.84
 
 
@@ -155,8 +159,8 @@ class TestWARPAgainstUnobservedItems(ModelTests):
     better_than = 0.79
 
 
-class TestNeighbourRidge(ModelTests):
-    model = NeighbourRidge(neighbours=8, regularization=5.0)
+class TestNeighborRidge(ModelTests):
+    model = NeighborRidge(neighbors=8, regularization=5.0)
 
 
 class TestEASE(ModelTests):

@@ -34,11 +34,11 @@ FEW_USERS = synthetic(20, 50, 450, seed=4)
 LIKES, DISLIKES = 15.0, 40.0
 
 
-def matrices(weighed):
+def matrices(weighted):
     """Likes and dislikes as dense users x items matrices."""
-    likes, dislikes = np.zeros((2, weighed.n_users, weighed.n_items))
-    likes[weighed.user_index, weighed.indices] = np.maximum(weighed.weights, 0)
-    dislikes[weighed.user_index, weighed.indices] = np.maximum(-weighed.weights, 0)
+    likes, dislikes = np.zeros((2, weighted.n_users, weighted.n_items))
+    likes[weighted.user_index, weighted.indices] = np.maximum(weighted.weights, 0)
+    dislikes[weighted.user_index, weighted.indices] = np.maximum(-weighted.weights, 0)
     return likes, dislikes
 
 
@@ -50,16 +50,16 @@ def paper(X, penalty):
     return B
 
 
-def expected(weighed, *, dislikes=False):
+def expected(weighted, *, dislikes=False):
     """Scores of all users and B, (features, items)."""
-    likes, disliked = matrices(weighed)
+    likes, disliked = matrices(weighted)
     X = np.hstack([likes, disliked]) if dislikes else likes
-    B = paper(X, np.repeat([LIKES, DISLIKES], weighed.n_items)[: X.shape[1]])[:, : weighed.n_items]
+    B = paper(X, np.repeat([LIKES, DISLIKES], weighted.n_items)[: X.shape[1]])[:, : weighted.n_items]
     return X @ B, B
 
 
-def solved(form, weighed, *, dislikes=False):
-    rows, penalties = Signed.of(weighed, dislikes), Penalties(LIKES, DISLIKES)
+def solved(form, weighted, *, dislikes=False):
+    rows, penalties = Signed.of(weighted, dislikes), Penalties(LIKES, DISLIKES)
     return form(rows, penalties, form.solve(rows, penalties))
 
 
@@ -111,9 +111,9 @@ class TestEASEOfFewUsers(ModelTests):
 @pytest.mark.parametrize("data", [FEW_ITEMS, FEW_USERS], ids=["few items", "few users"])
 @pytest.mark.parametrize("dislikes", [False, True])
 def test_fit_is_the_paper(data, dislikes):
-    weighed = Threshold(4)(data)
+    weighted = Threshold(4)(data)
     model = ease(dislikes=dislikes).fit(data)
-    scores, B = expected(weighed, dislikes=dislikes)
+    scores, B = expected(weighted, dislikes=dislikes)
     np.testing.assert_allclose(model.score_block(np.arange(data.n_users)), scores, atol=2e-6)
     similar = model.similar_items(data.items.ids[7], n=3).to_pydict()
     column = np.delete(B[: data.n_items, 7], 7)
@@ -122,10 +122,10 @@ def test_fit_is_the_paper(data, dislikes):
 
 
 def test_the_diagonal_is_zero_and_the_weights_are_those_of_the_regression():
-    weighed = Threshold(4)(FEW_ITEMS)
+    weighted = Threshold(4)(FEW_ITEMS)
     weights = ease().fit(FEW_ITEMS).fitted.arrays["item_weights"]
     assert not weights.diagonal().any()
-    X, _ = matrices(weighed)
+    X, _ = matrices(weighted)
     others = np.delete(X, 3, axis=1)  # ridge regression of item 3 on all others, straight from its normal equations
     alone = np.linalg.solve(others.T @ others + LIKES * np.eye(24), others.T @ X[:, 3])
     np.testing.assert_allclose(np.delete(weights[:, 3], 3), alone, atol=2e-6)
@@ -134,10 +134,10 @@ def test_the_diagonal_is_zero_and_the_weights_are_those_of_the_regression():
 @pytest.mark.parametrize("data", [FEW_ITEMS, FEW_USERS], ids=["few items", "few users"])
 @pytest.mark.parametrize("dislikes", [False, True])
 def test_both_forms_agree_in_everything(data, dislikes):
-    weighed = Threshold(4)(data)
-    one, other = (solved(form, weighed, dislikes=dislikes) for form in (ByItems, ByUsers))
+    weighted = Threshold(4)(data)
+    one, other = (solved(form, weighted, dislikes=dislikes) for form in (ByItems, ByUsers))
     users, items = np.divmod(np.random.default_rng(0).permutation(data.n_users * data.n_items), data.n_items)
-    scores, _ = expected(weighed, dislikes=dislikes)
+    scores, _ = expected(weighted, dislikes=dislikes)
     history = np.array([4, 11, 2]), np.array([1.0, -1.0, 0.5], np.float32)
     for form in (one, other):
         np.testing.assert_allclose(form.pairs(users, items), scores[users, items], atol=2e-6)
@@ -147,7 +147,7 @@ def test_both_forms_agree_in_everything(data, dislikes):
 
 
 @st.composite
-def weighed_rows(draw):
+def weighted_rows(draw):
     """A few users and items with weights of both signs and zeros, some likes among them."""
     n_users, n_items = draw(st.integers(1, 7)), draw(st.integers(1, 7))
     pairs = draw(st.sets(st.tuples(st.integers(0, n_users - 1), st.integers(0, n_items - 1)), min_size=1))
@@ -159,14 +159,14 @@ def weighed_rows(draw):
 
 
 @settings(max_examples=60, deadline=None)
-@given(weighed_rows(), st.booleans())
-def test_both_forms_are_the_paper_on_any_rows(weighed, dislikes):
-    scores, _ = expected(weighed, dislikes=dislikes)
+@given(weighted_rows(), st.booleans())
+def test_both_forms_are_the_paper_on_any_rows(weighted, dislikes):
+    scores, _ = expected(weighted, dislikes=dislikes)
     for form in (ByItems, ByUsers):
-        found = solved(form, weighed, dislikes=dislikes)
-        np.testing.assert_allclose(found.block(np.arange(weighed.n_users)), scores, atol=1e-5)
-    model = ease(dislikes=dislikes).fit(weighed)
-    np.testing.assert_allclose(model.score_block(np.arange(weighed.n_users)), scores, atol=1e-5)
+        found = solved(form, weighted, dislikes=dislikes)
+        np.testing.assert_allclose(found.block(np.arange(weighted.n_users)), scores, atol=1e-5)
+    model = ease(dislikes=dislikes).fit(weighted)
+    np.testing.assert_allclose(model.score_block(np.arange(weighted.n_users)), scores, atol=1e-5)
 
 
 @pytest.mark.parametrize("data", [FEW_ITEMS, FEW_USERS], ids=["few items", "few users"])
@@ -260,9 +260,9 @@ def test_data_that_lack_what_the_feedback_needs_are_refused():
         EASE().fit(Interactions.from_arrays([1, 1, 2], [1, 2, 1], ratings=[1, 2, 3]))
 
 
-def test_a_catalogue_that_is_too_large_is_refused_with_advice():
+def test_a_catalog_that_is_too_large_is_refused_with_advice():
     with pytest.raises(
-        DataError, match=r"25 x 25, which takes 0\.0 GiB .* max_items is 24; use NeighbourRidge or TopNRank"
+        DataError, match=r"25 x 25, which takes 0\.0 GiB .* max_items is 24; use NeighborRidge or TopNRank"
     ):
         EASE(max_items=24).fit(FEW_ITEMS)
     # twenty users: the smaller system is theirs
@@ -334,9 +334,9 @@ def test_a_file_with_a_matrix_of_another_shape_is_refused(tmp_path, data, name):
 
 @pytest.mark.realdata
 def test_movielens_has_the_known_quality(realdata):
-    """NDCG@10 over the whole catalogue; popularity reaches .17 there."""
+    """NDCG@10 over the whole catalog; popularity reaches .17 there."""
     from topnrank import read
 
     train, test = split_per_user(read(realdata / "ml-100k.parquet"), test=0.2, seed=0)
-    value = evaluate(EASE().fit(train), test, protocol="catalogue", metrics="ndcg@10")["ndcg@10"]
+    value = evaluate(EASE().fit(train), test, protocol="catalog", metrics="ndcg@10")["ndcg@10"]
     assert value == pytest.approx(0.373, abs=0.005)

@@ -1,4 +1,4 @@
-"""Vectors for indexes of nearest neighbours."""
+"""Vectors for indexes of nearest neighbors."""
 
 import os
 

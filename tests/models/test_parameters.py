@@ -10,7 +10,7 @@ from topnrank.testing.base import small_split
 from topnrank.training import AdaGrad
 
 BAD = [
-    ({"users": "items"}, "users must be one of 'history', 'factors', got 'items'"),
+    ({"user_representation": "items"}, "users must be one of 'history', 'factors', got 'items'"),
     ({"engine": "gpu"}, "engine must be one of 'cpu', 'reference', 'spark', got 'gpu'"),
     ({"factors": 0}, "TopNRank.factors must be a whole number of at least 1, got 0"),
     ({"factors": 2.5}, "TopNRank.factors must be a whole number of at least 1, got 2.5"),
@@ -40,27 +40,27 @@ BAD = [
     ({"epochs": None, "iterations": -5}, "TopNRank.iterations must be a whole number of at least 1, got -5"),
     ({"optimizer": "adam"}, "optimizer must be one of 'adagrad', 'sgd', 'adaptive', got 'adam'"),
     ({"optimizer": AdaGrad(-1.0)}, "AdaGrad.initial must be a finite number above 0, got -1.0"),
-    ({"init": "paper"}, "init='paper' goes with users='factors'"),
-    ({"init": "large", "users": "factors"}, "init must be one of 'paper', got 'large'"),
+    ({"init": "paper"}, "init='paper' goes with user_representation='factors'"),
+    ({"init": "large", "user_representation": "factors"}, "init must be one of 'paper', got 'large'"),
     ({"init": 0.0}, "TopNRank.init must be a finite number above 0, got 0.0"),
     ({"smoothing": "tanh"}, "smoothing must be one of 'relu', 'sigmoid', 'laplace', 'ramp', got 'tanh'"),
     ({"smoothing": 7}, "smoothing must be one of .* or an object with methods"),
     ({"steepness": 0}, "TopNRank.steepness must be a finite number above 0, got 0"),
     ({"metric": "ndcg"}, "metric must be one of 'dcg', 'mrr', 'map', 'auc', got 'ndcg'; did you mean 'dcg'"),
     ({"metric": None}, "metric must be one of 'dcg', 'mrr', 'map', 'auc', got None"),
-    ({"anneal": -0.1}, "TopNRank.anneal must be a finite number of at least 0, got -0.1"),
-    ({"anneal": 0.5}, "anneal lets the cut at N come late; without truncate=True there is no cut"),
+    ({"anneal_n": -0.1}, "TopNRank.anneal_n must be a finite number of at least 0, got -0.1"),
+    ({"anneal_n": 0.5}, "anneal lets the cut at N come late; without truncate=True there is no cut"),
     ({"optimizer": "adaptive", "batch_size": 1.0}, "needs the gradient of the loss itself: set gradient='exact'"),
     ({"optimizer": "adaptive"}, "optimizer='adaptive' needs all users at once: set batch_size=1.0, got 'auto'"),
-    ({"anneal": 1.5}, "TopNRank.anneal must be a number from 0 to 1, got 1.5"),
+    ({"anneal_n": 1.5}, "TopNRank.anneal_n must be a number from 0 to 1, got 1.5"),
     ({"gradient": "full"}, "gradient must be one of 'paper', 'exact', got 'full'"),
     ({"discount": "ndcg"}, "did you mean 'dcg'"),
     ({"discount": 11}, "TopNRank.discount must be 'dcg', 'log' or a power from -10 to 10, got 11"),
     ({"discount": float("nan")}, "TopNRank.discount must be 'dcg', 'log' or a power from -10 to 10, got nan"),
     ({"discount": None}, "TopNRank.discount must be 'dcg', 'log' or a power from -10 to 10, got None"),
     ({"discount": "log", "truncate": True}, "truncate=True needs a discount"),
-    ({"budget": 0.0}, "TopNRank.budget must be a finite number above 0, got 0.0"),
-    ({"anchor": -1}, "TopNRank.anchor must be a finite number of at least 0, got -1"),
+    ({"gradient_budget": 0.0}, "TopNRank.gradient_budget must be a finite number above 0, got 0.0"),
+    ({"squared_weight": -1}, "TopNRank.squared_weight must be a finite number of at least 0, got -1"),
 ]
 
 
@@ -105,17 +105,17 @@ def test_a_refused_change_leaves_the_model_as_it_was():
 def test_the_papers_four_variants_have_its_settings(smoothing, truncate):
     model = TopNRank.paper(smoothing=smoothing, truncate=truncate)
     expected = {
-        "users": "factors",
+        "user_representation": "factors",
         "factors": 10,
         "n": 20,
         "metric": "dcg",
         "smoothing": smoothing,
         "truncate": truncate,
-        "anneal": 0.0,
+        "anneal_n": 0.0,
         "gradient": "paper",
         "discount": "dcg",
-        "budget": None,
-        "anchor": 0.0,
+        "gradient_budget": None,
+        "squared_weight": 0.0,
         "feedback": Threshold(4.0),
         "bias": False,
         "init": "paper",
@@ -142,8 +142,10 @@ def test_discounts_by_name_or_power(discount, power):
 
 @pytest.mark.parametrize(("metric", "kind"), [("mrr", TruncatedMRR), ("map", TruncatedMAP), ("auc", TruncatedAUC)])
 def test_the_other_metrics_take_the_shared_settings(metric, kind):
-    model = TopNRank(metric=metric, n=7, smoothing="ramp", truncate=True, anneal=0.5, budget=0.3, anchor=0.2)
-    assert model.objective() == kind(Ramp(), n=7, truncate=True, anneal=0.5, budget=0.3, anchor=0.2)
+    model = TopNRank(
+        metric=metric, n=7, smoothing="ramp", truncate=True, anneal_n=0.5, gradient_budget=0.3, squared_weight=0.2
+    )
+    assert model.objective() == kind(Ramp(), n=7, truncate=True, anneal_n=0.5, gradient_budget=0.3, squared_weight=0.2)
 
 
 def test_the_other_metrics_ignore_gradient_and_discount():
@@ -152,7 +154,7 @@ def test_the_other_metrics_ignore_gradient_and_discount():
 
 
 def test_dcg_anneals_too():
-    assert TopNRank(truncate=True, anneal=0.25).objective().anneal == 0.25
+    assert TopNRank(truncate=True, anneal_n=0.25).objective().anneal_n == 0.25
 
 
 def test_trial_settings_are_ones_the_model_takes():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from test_catalogue import SMALL, groups, ratings
+from test_catalog import SMALL, groups, ratings
 
 import topnrank as tnr
 from topnrank import DataError, EventWeights, Interactions, ParameterError, TopNRank
@@ -44,7 +44,7 @@ def test_new_events_count_at_once_as_a_history_does():
     data = ratings()
     chosen = np.zeros(len(data), np.bool_)
     chosen[data.indptr[7]] = True
-    model = TopNRank(**SMALL | {"neighbours": 0}).fit(data.take(~chosen)).partial_fit(data.take(chosen))
+    model = TopNRank(**SMALL | {"neighbors": 0}).fit(data.take(~chosen)).partial_fit(data.take(chosen))
     rows = slice(data.indptr[7], data.indptr[8])
     scores = model.score_history(data.indices[rows].astype(np.int64), data.ratings[rows].astype(np.float64))
     assert_allclose(model.score_block(np.array([7]))[0], scores, atol=2e-5)
@@ -63,17 +63,17 @@ def test_it_comes_near_to_training_anew():
     before, new = parts(train, late(train))
     settings = SMALL | {"epochs": 25}
     old = TopNRank(**settings).fit(before)
-    stale = tnr.evaluate(old, test, protocol="catalogue")
-    value = tnr.evaluate(old.partial_fit(new, epochs=25), test, protocol="catalogue")["ndcg@10"]
-    anew = tnr.evaluate(TopNRank(**settings).fit(train), test, protocol="catalogue")["ndcg@10"]
+    stale = tnr.evaluate(old, test, protocol="catalog")
+    value = tnr.evaluate(old.partial_fit(new, epochs=25), test, protocol="catalog")["ndcg@10"]
+    anew = tnr.evaluate(TopNRank(**settings).fit(train), test, protocol="catalog")["ndcg@10"]
     assert value > 0.9 * anew
     assert stale.n_users < 240  # who came later was unknown
 
 
-def test_events_are_weighed_as_before():
+def test_events_are_weighted_as_before():
     weights = EventWeights({"buy": 1.0, "view": 0.25})
     log = Interactions.from_arrays([1, 1, 2, 2, 3], [1, 2, 1, 3, 2], types=["buy", "view", "view", "buy", "buy"])
-    model = TopNRank(factors=2, epochs=2, negatives=2, neighbours=0, feedback=weights).fit(log)
+    model = TopNRank(factors=2, epochs=2, negatives=2, neighbors=0, feedback=weights).fit(log)
     model.partial_fit(Interactions.from_arrays([1, 9], [3, 1], types=["view", "buy"]))
     assert sorted(model.fitted.arrays["seen_values"].tolist()) == [0.25, 0.25, 0.25, 1.0, 1.0, 1.0, 1.0]
     assert model.fitted.facts["feedback"]["kind"] == "events"
@@ -83,20 +83,20 @@ def test_events_are_weighed_as_before():
 
 def test_later_rows_are_the_latest():
     data = Interactions.from_arrays([1, 1, 2, 2], [1, 2, 1, 3], timestamps=[10, 20, 10, 20])
-    model = TopNRank(factors=2, epochs=1, negatives=2, neighbours=2, recency=1.0).fit(data)
+    model = TopNRank(factors=2, epochs=1, negatives=2, neighbors=2, recency=1.0).fit(data)
     model.partial_fit(Interactions.from_arrays([1, 1], [3, 4], timestamps=[5, 7]))
-    assert model.fitted.arrays["seen_strengths"].tolist() == [0.125, 0.25, 0.5, 1.0, 0.5, 1.0]
+    assert model.fitted.arrays["seen_recency_weights"].tolist() == [0.125, 0.25, 0.5, 1.0, 0.5, 1.0]
 
 
 def test_later_rows_may_belong_to_a_session_begun_before():
     data = Interactions.from_arrays([1, 1, 2, 2], [1, 2, 1, 3], timestamps=[10, 900, 10, 20])
-    settings = {"factors": 2, "epochs": 1, "negatives": 2, "neighbours": 3, "sessions": 60.0}
+    settings = {"factors": 2, "epochs": 1, "negatives": 2, "neighbors": 3, "sessions": 60.0}
     later = Interactions.from_arrays([1, 3], [4, 1], timestamps=[910, 5])
     model = TopNRank(**settings).fit(data).partial_fit(later)
     users, items, times = [1, 1, 1, 2, 2, 3], [1, 2, 4, 1, 3, 1], [10, 900, 910, 10, 20, 5]
     whole = TopNRank(**settings).fit(Interactions.from_arrays(users, items, timestamps=times))
     assert model.fitted.arrays["seen_times"].tolist() == times
-    for name in ("neighbours", "neighbour_weights"):
+    for name in ("neighbors", "neighbor_weights"):
         np.testing.assert_array_equal(model.fitted.arrays[name], whole.fitted.arrays[name])
     with pytest.raises(DataError, match="has sessions, which needs timestamps"):
         model.partial_fit(Interactions.from_arrays([1], [9]))

@@ -137,7 +137,7 @@ def test_a_model_of_an_unknown_kind_is_refused(path):
 
 
 @pytest.mark.parametrize(
-    "changes", [{"parameters": {"colour": 3}}, {"parameters": None}, {"facts": None, "parameters": 3}], ids=str
+    "changes", [{"parameters": {"color": 3}}, {"parameters": None}, {"facts": None, "parameters": 3}], ids=str
 )
 def test_parameters_that_do_not_fit_are_refused(path, changes):
     rewritten(path, **changes)

@@ -24,7 +24,7 @@ from topnrank.data import Recipe, plant
 from topnrank.rng import stream
 
 SMALL = {"factors": 8, "epochs": 40}
-PURE = {"anchor": 0.0, "truncate": True, "anneal": 0.5}
+PURE = {"squared_weight": 0.0, "truncate": True, "anneal_n": 0.5}
 both_scorers = pytest.mark.parametrize("users", ["history", "factors"])
 
 # -- ratings of 400 users for half of 80 items, given at random; the planted order of the other half is to be found ------
@@ -148,7 +148,7 @@ def test_likes_among_unobserved_items_are_found(kind, settings, reaches, users):
 
 
 def test_climf_finds_likes_without_ever_seeing_another_item():
-    assert auc_of_likes(CLiMF(users="factors", learning_rate=0.3, regularization=0.0125, **SMALL)) > 0.7
+    assert auc_of_likes(CLiMF(user_representation="factors", learning_rate=0.3, regularization=0.0125, **SMALL)) > 0.7
 
 
 @pytest.mark.filterwarnings("ignore")  # of the other library, about threads of its own
@@ -161,7 +161,7 @@ def test_bpr_finds_the_order_that_another_librarys_bpr_finds():
         factors=8, learning_rate=0.03, regularization=0.02, iterations=200, num_threads=1, random_state=1
     )
     theirs.fit(sparse.csr_matrix(seen.astype(np.float32)), show_progress=False)
-    model = BPR(users="factors", negatives=30, **SMALL)
+    model = BPR(user_representation="factors", negatives=30, **SMALL)
     ours = auc_of_likes(model)
     scores = theirs.user_factors @ theirs.item_factors.T
     agreement = [
@@ -172,14 +172,14 @@ def test_bpr_finds_the_order_that_another_librarys_bpr_finds():
     assert abs(ours - auc_among_unseen(scores)) < 0.03
 
 
-# -- checkerboard: users like items of their own colour; the one withheld must come first ------------------------------
+# -- checkerboard: users like items of their own color; the one withheld must come first ------------------------------
 
 
 def withheld_come_first(model, size=50):
     """Share of users whose own withheld item is recommended first."""
     numbers = np.arange(size)
-    same_colour = numbers[:, None] % 2 == numbers % 2
-    users, items = np.nonzero(same_colour & (numbers[:, None] != numbers))
+    same_color = numbers[:, None] % 2 == numbers % 2
+    users, items = np.nonzero(same_color & (numbers[:, None] != numbers))
     model.fit(Interactions.from_arrays(users, items, weights=np.ones(users.size)))
     first = model.recommend(n=1)
     return np.mean(first["user"].to_numpy() == first["item"].to_numpy())

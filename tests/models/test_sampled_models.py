@@ -73,7 +73,7 @@ def test_the_summary_says_what_kind_of_loss_it_is(kind):
 def test_a_history_without_likes_is_refused_where_only_likes_teach():
     from topnrank import CLiMF, synthetic
 
-    model = CLiMF(users="factors", factors=3, epochs=1).fit(synthetic(30, 20, seed=1))
+    model = CLiMF(user_representation="factors", factors=3, epochs=1).fit(synthetic(30, 20, seed=1))
     first, second = model.item_ids_[:2]
     with pytest.raises(
         ParameterError, match="no item of this history counts as liked, and CLiMF learns from likes alone"

@@ -34,7 +34,7 @@ def interactions(ratings=None, weights=None, users=(1, 1, 2, 2), items=(1, 2, 1,
 
 def test_unary_data_are_refused_for_rated_items():
     with pytest.raises(
-        DataError, match=r"within every user all weights are equal .*protocol='catalogue'.*learns from likes alone"
+        DataError, match=r"within every user all weights are equal .*protocol='catalog'.*learns from likes alone"
     ):
         TopNRank(protocol="rated").fit(interactions())
 
@@ -155,7 +155,11 @@ def test_the_reference_engine_trains_the_same_model(users):
 
 
 def test_fitted_attributes_of_factor_models():
-    for model in (TopNRank(**PARAMETERS), TopNRank(users="factors", **PARAMETERS), BiasedMF(**PARAMETERS)):
+    for model in (
+        TopNRank(**PARAMETERS),
+        TopNRank(user_representation="factors", **PARAMETERS),
+        BiasedMF(**PARAMETERS),
+    ):
         model.fit(TRAIN)
         assert model.user_factors_.shape == (TRAIN.n_users, 6)
         assert model.item_factors_.shape == (TRAIN.n_items, 6)
@@ -197,7 +201,7 @@ def by_history():
 
 @pytest.fixture(scope="module")
 def by_factors():
-    return TopNRank(users="factors", factors=6, epochs=15).fit(TRAIN)
+    return TopNRank(user_representation="factors", factors=6, epochs=15).fit(TRAIN)
 
 
 @pytest.mark.parametrize("user", [0, 17, 80])
@@ -277,7 +281,7 @@ def test_many_users_are_served_in_blocks(by_history, monkeypatch):
     assert blocks["item"].to_pylist() == whole["item"].to_pylist()
 
 
-def test_centred_feedback_is_the_choice_for_ratings():
+def test_centered_feedback_is_the_choice_for_ratings():
     chosen, named = TopNRank(**PARAMETERS).fit(TRAIN), TopNRank(feedback=Centered(), **PARAMETERS).fit(TRAIN)
     assert_array_equal(chosen.item_factors_, named.item_factors_)
 

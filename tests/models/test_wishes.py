@@ -1,4 +1,4 @@
-"""Wishes of those who ask for lists, beyond what every model must pass (`topnrank.testing.models.filters`)."""
+"""OutputOptions of those who ask for lists, beyond what every model must pass (`topnrank.testing.models.filters`)."""
 
 import numpy as np
 import pandas as pd
@@ -74,7 +74,7 @@ def test_groups_from_frames_and_groups_that_are_none():
             assert len(set(items) - free) <= 1
 
 
-def test_groups_of_a_catalogue_that_is_larger_than_the_model():
+def test_groups_of_a_catalog_that_is_larger_than_the_model():
     groups = {**dict.fromkeys(IDS, "one"), 123_456: "other", "unheard of": "other"}
     assert MODEL.recommend(n=5, groups=groups, max_per_group=2).num_rows == 2 * len(USERS)
 
@@ -116,16 +116,16 @@ def test_a_model_may_score_many_histories_its_own_way(monkeypatch):
     assert asked == [([0, 2, 3], [0, 1, 3], [4.0, 2.0, 1.0]), ([0, 3], [2, 3, 4], None)]
 
 
-def test_events_of_new_users_weigh_what_they_weighed_in_training():
+def test_events_of_new_users_weigh_what_they_weighted_in_training():
     draw = np.random.default_rng(0)
     users, items = np.repeat(np.arange(40), 8), draw.integers(0, 15, 320)
     types = draw.choice(["view", "buy", "hide"], 320)
     data = Interactions.from_arrays(users, items, types=types.tolist(), duplicates="last")
     model = TopNRank(factors=4, epochs=2, feedback=EventWeights({"view": 0.2, "buy": 1.0, "hide": -1.0})).fit(data)
     new = Interactions.from_arrays([7, 7, 7, 9], [1, 1, 2, 3], types=["view", "buy", "hide", "buy"])
-    weighed = model.weigh(new)
-    named = {7: {1: float(weighed.weights[0]), 2: -1.0}, 9: {3: 1.0}}
-    assert len(weighed) == 3
+    weighted = model.weigh(new)
+    named = {7: {1: float(weighted.weights[0]), 2: -1.0}, 9: {3: 1.0}}
+    assert len(weighted) == 3
     assert model.recommend(histories=new, n=3).equals(model.recommend(histories=named, n=3))
 
 

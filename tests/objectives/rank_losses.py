@@ -58,7 +58,7 @@ def above_by_autograd(np, step, f):
 def cut_by_hand(objective, m, progress):
     """The gate's N of a list of m items when so much of the training is done."""
     longer = max(m - objective.n, 0)
-    return objective.n + (longer * max(1.0 - progress / objective.anneal, 0.0) if objective.anneal else 0.0)
+    return objective.n + (longer * max(1.0 - progress / objective.anneal_n, 0.0) if objective.anneal_n else 0.0)
 
 
 class BudgetTests(ObjectiveTests):
@@ -67,12 +67,12 @@ class BudgetTests(ObjectiveTests):
     every_item_counts = False
     test_value_and_gradient_are_those_of_the_formula_by_autograd = None  # no formula has that gradient
 
-    def held(self, objective, scores, gains, occasion):
-        scale = objective.frozen_scale(scores, gains, occasion)
-        plain = replace(objective, budget=0.0, anchor=0.0)
+    def held(self, objective, scores, gains, context):
+        scale = objective.frozen_scale(scores, gains, context)
+        plain = replace(objective, gradient_budget=0.0, squared_weight=0.0)
 
         def loss(f):
-            anchor = objective.anchor * Squared().evaluate(f, gains).value
-            return scale * plain.evaluate(f, gains, occasion).value + anchor
+            squared_weight = objective.squared_weight * Squared().evaluate(f, gains).value
+            return scale * plain.evaluate(f, gains, context).value + squared_weight
 
         return loss

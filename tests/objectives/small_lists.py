@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from topnrank.losses.base import Occasion
+from topnrank.losses.base import ListContext
 from topnrank.rng import stream
 from topnrank.testing.losses import ObjectiveTests
 
-RATED = Occasion(key=7)
-UNOBSERVED = Occasion(sampled=4, weight=24.9, key=7)
+RATED = ListContext(key=7)
+UNOBSERVED = ListContext(sampled=4, weight=24.9, key=7)
 every_occasion = pytest.mark.parametrize("occasion", [RATED, UNOBSERVED], ids=["rated", "unobserved"])
 
 
@@ -25,11 +25,11 @@ def list_of_likes(case, m=9):
     return 2.0 * draw.normal(size=m), draw.choice([-1.0, 0.0, 0.5, 1.0, 3.0], size=m)
 
 
-def list_of_levels(case, occasion=RATED, m=20):
+def list_of_levels(case, context=RATED, m=20):
     """Scores, and gains of both signs with some equal ones; sampled rows have none."""
     draw = stream(case, "test list")
     scores, gains = draw.normal(size=m), draw.integers(-2, 3, m).astype(float)
-    gains[m - occasion.sampled :] = 0.0
+    gains[m - context.sampled :] = 0.0
     return scores, gains
 
 
@@ -39,9 +39,9 @@ class RatedPairTests(ObjectiveTests):
     occasions = (RATED,)
     any_order = False
 
-    def test_without_unequal_gains_there_is_no_loss(self, objective, occasion):
+    def test_without_unequal_gains_there_is_no_loss(self, objective, context):
         for m in (1, 3):
-            result = objective.evaluate(np.linspace(0, 1, m), np.full(m, 3.0), occasion)
+            result = objective.evaluate(np.linspace(0, 1, m), np.full(m, 3.0), context)
             assert result.value == 0.0
             assert not result.user.any()
 

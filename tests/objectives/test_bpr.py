@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from small_lists import RATED, UNOBSERVED, RatedPairTests, UnobservedPairTests, every_occasion, list_of_levels
 
-from topnrank.losses.base import Occasion
+from topnrank.losses.base import ListContext
 from topnrank.losses.draws import STRIDE
 from topnrank.losses.pairwise.reference import PairwiseLogistic
 from topnrank.rng import draws_below, visit_keys
@@ -16,18 +16,18 @@ OBJECTIVES = (PairwiseLogistic(), PairwiseLogistic(tries=2), PairwiseLogistic(pa
 every_objective = pytest.mark.parametrize("objective", OBJECTIVES, ids=str)
 
 
-def pairs_by_hand(objective, gains, occasion):
+def pairs_by_hand(objective, gains, context):
     """The (winner, loser) pairs of a visit, draw by draw."""
-    own, found = gains.size - occasion.sampled, []
+    own, found = gains.size - context.sampled, []
 
     def draw(row, t, n):
-        return int(draws_below(occasion.key, row * STRIDE + t, n)[0])
+        return int(draws_below(context.key, row * STRIDE + t, n)[0])
 
     for i in range(own):
         for p in range(objective.pairs):
-            if occasion.sampled:
+            if context.sampled:
                 if gains[i] > 0:
-                    found.append((i, own + draw(i, p, occasion.sampled)))
+                    found.append((i, own + draw(i, p, context.sampled)))
                 continue
             for t in range(objective.tries):
                 others = [j for j in range(own) if j != i]
@@ -38,8 +38,8 @@ def pairs_by_hand(objective, gains, occasion):
     return found
 
 
-def formula(np, objective, f, a, occasion):
-    return -sum(np.log(1.0 / (1.0 + np.exp(f[j] - f[i]))) for i, j in pairs_by_hand(objective, a, occasion))
+def formula(np, objective, f, a, context):
+    return -sum(np.log(1.0 / (1.0 + np.exp(f[j] - f[i]))) for i, j in pairs_by_hand(objective, a, context))
 
 
 class TestRatedPairs(RatedPairTests):
@@ -52,21 +52,21 @@ class TestPairsWithUnobservedItems(UnobservedPairTests):
 
 @every_occasion
 @every_objective
-def test_the_value_is_the_sum_over_the_drawn_pairs(objective, occasion):
+def test_the_value_is_the_sum_over_the_drawn_pairs(objective, context):
     for case in range(5):
-        scores, gains = list_of_levels(case, occasion)
-        pairs = pairs_by_hand(objective, gains, occasion)
+        scores, gains = list_of_levels(case, context)
+        pairs = pairs_by_hand(objective, gains, context)
         assert pairs
         expected = -sum(np.log(1 / (1 + np.exp(-(scores[i] - scores[j])))) for i, j in pairs)
-        assert objective.evaluate(scores, gains, occasion).value == pytest.approx(expected, rel=1e-12)
-        assert_array_equal(objective.draw_pairs(gains, occasion), pairs)
+        assert objective.evaluate(scores, gains, context).value == pytest.approx(expected, rel=1e-12)
+        assert_array_equal(objective.draw_pairs(gains, context), pairs)
 
 
 def means_and_errors(objective, scores, gains, sampled):
     """Mean of loss and gradient over many visits, and the standard errors."""
     visits = []
     for key in visit_keys(3, 0, np.arange(2000)):
-        result = objective.evaluate(scores, gains, Occasion(sampled=sampled, key=int(key)))
+        result = objective.evaluate(scores, gains, ListContext(sampled=sampled, key=int(key)))
         visits.append([result.value, *result.user])
     return np.mean(visits, axis=0), np.std(visits, axis=0) / np.sqrt(len(visits))
 
@@ -110,7 +110,7 @@ def test_a_row_without_unequal_partner_gives_up_after_its_tries():
 
 def test_another_key_draws_other_pairs():
     gains = np.arange(30.0)
-    first, again, other = (PairwiseLogistic().draw_pairs(gains, Occasion(key=key)) for key in (1, 1, 2))
+    first, again, other = (PairwiseLogistic().draw_pairs(gains, ListContext(key=key)) for key in (1, 1, 2))
     assert_array_equal(first, again)
     assert np.any(first != other)
 

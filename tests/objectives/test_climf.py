@@ -16,7 +16,7 @@ class TestCLiMFBound(LikesOnlyTests):
     objectives = (CLiMFBound(), CLiMFBound(mean_pairs=False))
 
     @staticmethod
-    def autograd_formula(np, objective, f, a, occasion):
+    def autograd_formula(np, objective, f, a, context):
         f = f[a > 0]
         above = 1.0 / (1.0 + np.exp(f[:, None] - f[None, :]))
         share = 1.0 / max(f.size - 1, 1) if objective.mean_pairs else 1.0

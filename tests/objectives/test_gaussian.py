@@ -24,7 +24,7 @@ class TestGaussianDCG(ObjectiveTests):
     objectives = OBJECTIVES
 
     @staticmethod
-    def autograd_formula(np, objective, f, a, occasion):
+    def autograd_formula(np, objective, f, a, context):
         z = (f - np.mean(f)) / np.sqrt(np.var(f) + objective.floor**2)
         points = 0.5 * z[:, None] * (1.0 + NODES)  # the normal density, integrated from 0 to z
         half = 0.5 * z * np.dot(np.exp(-0.5 * points**2), WEIGHTS) / np.sqrt(2.0 * np.pi)
@@ -66,7 +66,7 @@ def test_the_value_of_two_items():
 
 @every_objective
 def test_a_large_mean_costs_no_digits(objective):
-    """The first mean rounds; the second centring takes that away."""
+    """The first mean rounds; the second centering takes that away."""
     scores, gains = random_list(6, 1000)
     scores = np.round(1024 * scores) / 1024
     here, there = (objective.evaluate(f, gains).user for f in (scores, scores + 1e6))
@@ -83,7 +83,7 @@ def test_scores_and_floor_scaled_alike_change_nothing(case, scale):
 
 @given(case=st.integers(0, 50))
 def test_without_a_floor_the_scale_of_the_scores_would_not_matter(case):
-    """The gradient has no part along the centred scores but for the floor's."""
+    """The gradient has no part along the centered scores but for the floor's."""
     scores, gains = random_list(case)
     along = [float(GaussianDCG(floor).evaluate(scores, gains).user @ (scores - scores.mean())) for floor in (0.5, 1e-6)]
     assert abs(along[1]) < 1e-10
@@ -98,7 +98,7 @@ def test_the_floor_bounds_the_gradient_where_scores_meet():
 
 
 @given(case=st.integers(0, 50), m=st.integers(2, 40), factor=st.floats(0.1, 10.0))
-def test_normalised_the_size_of_the_gains_does_not_matter(case, m, factor):
+def test_normalized_the_size_of_the_gains_does_not_matter(case, m, factor):
     scores, gains = random_list(case, m)
     here, there = (GaussianDCG(normalize=True).evaluate(scores, a) for a in (gains, factor * gains))
     assert there.value == pytest.approx(here.value, rel=1e-10)

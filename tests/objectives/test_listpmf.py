@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from topnrank.losses.neighbor_scores import LINKS
 
 from topnrank.errors import ParameterError
-from topnrank.losses.base import Occasion
-from topnrank.losses.links import LINKS
+from topnrank.losses.base import ListContext
 from topnrank.losses.listpmf.reference import TIES, PlackettLuce
 from topnrank.models.listwise import ListPMF
 from topnrank.rng import stream, uniforms
@@ -19,7 +19,7 @@ from topnrank.testing.losses import ObjectiveTests
 
 OBJECTIVES = [PlackettLuce(ties, link, normalize) for ties in TIES for link in LINKS for normalize in (False, True)]
 every_objective = pytest.mark.parametrize("objective", OBJECTIVES, ids=repr)
-VISIT = Occasion(key=12345)
+VISIT = ListContext(key=12345)
 
 
 class TestBreslow(ObjectiveTests):
@@ -27,9 +27,9 @@ class TestBreslow(ObjectiveTests):
     occasions = (VISIT,)
 
     @staticmethod
-    def autograd_formula(np, objective, f, a, occasion):
+    def autograd_formula(np, objective, f, a, context):
         s = 1 / (1 + np.exp(-f)) if objective.link == "sigmoid" else f
-        left = what_is_left(objective, a, occasion.key)
+        left = what_is_left(objective, a, context.key)
         total = sum(np.log(np.sum(np.exp(s[np.array(left[i])]))) - s[i] for i in range(f.size))
         return total / f.size if objective.normalize else total
 
@@ -50,7 +50,7 @@ class TestShuffledAndFixedWithASigmoid(TestShuffledAndFixed):
 
 
 def random_list(case: int, m: int = 9):
-    """Scores, and stars with ties, centred."""
+    """Scores, and stars with ties, centered."""
     draw = stream(case, "test list")
     stars = draw.integers(1, 6, size=m).astype(np.float64)
     return draw.normal(size=m), stars - stars.mean()
@@ -116,7 +116,7 @@ def test_without_ties_all_rules_agree(case, m):
 
 def test_a_shuffle_belongs_to_its_visit():
     scores, gains = random_list(3, 12)
-    values = [PlackettLuce("shuffled").evaluate(scores, gains, Occasion(key=key)).value for key in (1, 1, 2, 3)]
+    values = [PlackettLuce("shuffled").evaluate(scores, gains, ListContext(key=key)).value for key in (1, 1, 2, 3)]
     assert values[0] == values[1]
     assert len(set(values)) == 3
 
@@ -124,12 +124,12 @@ def test_a_shuffle_belongs_to_its_visit():
 def test_shuffles_prefer_no_order_of_equal_items():
     """The mean gradient over many visits is that of the mean over all orders of the ties."""
     scores, gains = np.array([0.3, -0.2, 0.9, 0.1]), np.array([1.0, 1.0, 1.0, 0.0])
-    fixed = PlackettLuce("fixed")
+    frozen = PlackettLuce("fixed")
     expected = np.zeros(4)
     for order in itertools.permutations(range(3)):
         places = [*order, 3]
-        expected[places] += fixed.evaluate(scores[places], gains[places]).user / 6
-    drawn = [PlackettLuce("shuffled").evaluate(scores, gains, Occasion(key=key)).user for key in range(4000)]
+        expected[places] += frozen.evaluate(scores[places], gains[places]).user / 6
+    drawn = [PlackettLuce("shuffled").evaluate(scores, gains, ListContext(key=key)).user for key in range(4000)]
     assert_allclose(np.mean(drawn, axis=0), expected, atol=0.03)
 
 

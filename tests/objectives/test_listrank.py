@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from topnrank.losses.neighbor_scores import LINKS
 
 from topnrank.errors import ParameterError
-from topnrank.losses.links import LINKS
 from topnrank.losses.listrank.reference import TopOneCrossEntropy
 from topnrank.models.listwise import ListRank
 from topnrank.rng import stream
@@ -28,7 +28,7 @@ class TestSigmoid(ObjectiveTests):
     only_differences = False
 
     @staticmethod
-    def autograd_formula(np, objective, f, a, occasion):
+    def autograd_formula(np, objective, f, a, context):
         s = 1 / (1 + np.exp(-f)) if objective.link == "sigmoid" else f
         p_s, p_r = np.exp(s) / np.sum(np.exp(s)), np.exp(a) / np.sum(np.exp(a))
         return -objective.scale * (f.size if objective.per_item else 1) * np.sum(p_r * np.log(p_s))

@@ -6,28 +6,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from topnrank.losses.base import Occasion
+from topnrank.losses.base import ListContext
 from topnrank.losses.mfadg.reference import AveragedDiscountedGain
 from topnrank.rng import stream
 from topnrank.testing.losses import ObjectiveTests
 
-SAMPLED = Occasion(sampled=6, weight=12.5)
+SAMPLED = ListContext(sampled=6, weight=12.5)
 OBJECTIVES = (AveragedDiscountedGain(), AveragedDiscountedGain(7.0))
 every_objective = pytest.mark.parametrize("objective", OBJECTIVES, ids=str)
 
 
 class TestAveragedDiscountedGain(ObjectiveTests):
     objectives = OBJECTIVES
-    occasions = (SAMPLED, Occasion(sampled=1, weight=1e5), Occasion())
+    occasions = (SAMPLED, ListContext(sampled=1, weight=1e5), ListContext())
     needs_positives = ignores_others = True
     tolerance = 1e-6  # the weight scales up rounding as well
 
     @staticmethod
-    def autograd_formula(np, objective, f, a, occasion):
-        own = f.size - occasion.sampled
+    def autograd_formula(np, objective, f, a, context):
+        own = f.size - context.sampled
         positives = f[:own][a[:own] > 0]
         above = 1.0 / (1.0 + np.exp(-objective.steepness * (f[own:][None, :] - positives[:, None])))
-        return -np.mean(np.log(2.0) / np.log(2.0 + occasion.weight * np.sum(above, axis=1)))
+        return -np.mean(np.log(2.0) / np.log(2.0 + context.weight * np.sum(above, axis=1)))
 
 
 def random_list(case, m=14, sampled=6):
@@ -39,13 +39,13 @@ def random_list(case, m=14, sampled=6):
     return scores, gains
 
 
-def adg_by_hand(C, scores, gains, occasion):
+def adg_by_hand(C, scores, gains, context):
     """ADG by its definition, one positive and one sampled item at a time."""
-    own = scores.size - occasion.sampled
+    own = scores.size - context.sampled
     positives = [i for i in range(own) if gains[i] > 0]
     total = 0.0
     for i in positives:
-        R = sum(occasion.weight / (1 + np.exp(-C * (scores[s] - scores[i]))) for s in range(own, scores.size))
+        R = sum(context.weight / (1 + np.exp(-C * (scores[s] - scores[i]))) for s in range(own, scores.size))
         total += 1 / np.log2(2 + R)
     return total / len(positives)
 
@@ -63,7 +63,7 @@ def test_two_positives_and_one_sampled_item_by_hand():
     R = np.array([0.5, 0.25]) * 8.0  # g(0) = 1/2, g(-ln 3) = 1/4
     c = np.log(2) / (2 * (2 + R) * np.log(2 + R) ** 2)
     slope = np.array([0.25, 0.25 * 0.75]) * 8.0
-    result = AveragedDiscountedGain().evaluate(scores, gains, Occasion(sampled=1, weight=8.0))
+    result = AveragedDiscountedGain().evaluate(scores, gains, ListContext(sampled=1, weight=8.0))
     assert result.value == pytest.approx(-(1 / np.log2(6) + 1 / np.log2(4)) / 2, rel=1e-14)
     assert_allclose(result.user, [*(-c * slope), c @ slope], rtol=1e-14)
 
@@ -97,13 +97,13 @@ def test_a_user_who_has_seen_everything_feels_nothing():
 
 
 def test_the_rank_is_estimated_without_bias():
-    """Over all samples of two items from a small catalogue, with replacement, the mean rank is the true one."""
-    catalogue, own = np.array([0.4, -1.0, 2.0, 0.1, 0.9]), np.array([0.5])
-    true = float(np.sum(1 / (1 + np.exp(-(catalogue - 0.5)))))
+    """Over all samples of two items from a small catalog, with replacement, the mean rank is the true one."""
+    catalog, own = np.array([0.4, -1.0, 2.0, 0.1, 0.9]), np.array([0.5])
+    true = float(np.sum(1 / (1 + np.exp(-(catalog - 0.5)))))
     ranks = []
-    for first in catalogue:
-        for second in catalogue:
-            scores, occasion = np.array([*own, first, second]), Occasion(sampled=2, weight=2.5)
-            gain = -AveragedDiscountedGain().evaluate(scores, np.array([1.0, 0.0, 0.0]), occasion).value
+    for first in catalog:
+        for second in catalog:
+            scores, context = np.array([*own, first, second]), ListContext(sampled=2, weight=2.5)
+            gain = -AveragedDiscountedGain().evaluate(scores, np.array([1.0, 0.0, 0.0]), context).value
             ranks.append(2 ** (1 / gain) - 2)
     assert np.mean(ranks) == pytest.approx(true, rel=1e-12)

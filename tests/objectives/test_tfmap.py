@@ -13,7 +13,7 @@ class TestSmoothAP(LikesOnlyTests):
     objectives = (SmoothAP(),)
 
     @staticmethod
-    def autograd_formula(np, objective, f, a, occasion):
+    def autograd_formula(np, objective, f, a, context):
         f = f[a > 0]
         above = 1.0 / (1.0 + np.exp(f[:, None] - f[None, :]))
         return -np.sum(above / (1.0 + np.exp(-f[:, None]))) / f.size
@@ -34,7 +34,7 @@ def test_the_value_is_the_papers_formula(case):
 
 @pytest.mark.parametrize("mean", [-5.0, -1.0, 0.0, 2.0])
 def test_the_pair_terms_of_a_given_mean_are_largest_at_equal_scores(mean):
-    """From a mean of 0 on all of F is; far below, the terms j = i favour a spread."""
+    """From a mean of 0 on all of F is; far below, the terms j = i favor a spread."""
     x = np.linspace(-10, 10, 2001)
     both = np.array([average_precision([mean + d, mean - d], [1, 1]) for d in x])
     pairs = both - np.array([0.25 * (g(mean + d) + g(mean - d)) for d in x])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from rank_losses import STEPS, BudgetTests, above_by_autograd, cut_by_hand, random_list, ranks
 
-from topnrank.losses.base import Occasion
+from topnrank.losses.base import ListContext
 from topnrank.losses.steps import Laplace, Ramp, ReLU, Sigmoid
 from topnrank.losses.truncated.reference import TruncatedAUC, TruncatedMAP, TruncatedMRR
 from topnrank.testing.losses import ObjectiveTests
@@ -33,10 +33,10 @@ class TestTruncated(ObjectiveTests):
     needs_positives = True
 
     @staticmethod
-    def autograd_formula(np, o, f, a, occasion):
+    def autograd_formula(np, o, f, a, context):
         y, above = (a > 0) * 1.0, above_by_autograd(np, o.step, f)
         R, R_plus = np.sum(above, axis=1), np.dot(above, y)
-        N = cut_by_hand(o, f.size, occasion.progress)
+        N = cut_by_hand(o, f.size, context.progress)
 
         def T(R):
             return np.maximum(N - R, 0.0) / N if o.truncate else 1.0 + 0.0 * R
@@ -51,19 +51,19 @@ class TestTruncated(ObjectiveTests):
 
 
 class TestAnnealed(TestTruncated):
-    objectives = tuple(metric(step, n=3, anneal=0.5, **OTHERS[metric]) for metric in METRICS for step in STEPS[:4])
-    occasions = (Occasion(progress=0.25),)
+    objectives = tuple(metric(step, n=3, anneal_n=0.5, **OTHERS[metric]) for metric in METRICS for step in STEPS[:4])
+    occasions = (ListContext(progress=0.25),)
 
 
 class TestBudget(BudgetTests):
-    objectives = tuple(metric(step, n=3, budget=0.5, anneal=0.5) for metric in METRICS for step in STEPS[:4])
-    occasions = (Occasion(progress=0.25),)
+    objectives = tuple(metric(step, n=3, gradient_budget=0.5, anneal_n=0.5) for metric in METRICS for step in STEPS[:4])
+    occasions = (ListContext(progress=0.25),)
     needs_positives = True
 
 
 class TestBudgetAndAnchor(BudgetTests):
     objectives = tuple(
-        metric(step, n=3, truncate=cut, budget=0.15, anchor=0.7)
+        metric(step, n=3, truncate=cut, gradient_budget=0.15, squared_weight=0.7)
         for metric in METRICS
         for step, cut in ((ReLU(), True), (Sigmoid(), False), (Laplace(), True), (Ramp(), False))
     )
@@ -95,10 +95,10 @@ def loss_by_loops(o, f, a, N):
 @pytest.mark.parametrize("own", [False, True], ids=["default", "own number"])
 @every_objective
 def test_the_value_is_the_formula(objective, own):
-    objective = replace(objective, anneal=0.8, **(OTHERS[type(objective)] if own else {}))
+    objective = replace(objective, anneal_n=0.8, **(OTHERS[type(objective)] if own else {}))
     scores, gains = random_list(1 if own else 0)
     for progress, N in ((0.0, 9.0), (0.4, 6.0), (0.8, 3.0), (1.0, 3.0)):
-        value = objective.evaluate(scores, gains, Occasion(progress=progress)).value
+        value = objective.evaluate(scores, gains, ListContext(progress=progress)).value
         assert_allclose(value, loss_by_loops(objective, scores, gains, N), rtol=1e-12)
 
 
@@ -106,7 +106,7 @@ def test_the_value_is_the_formula(objective, own):
 def test_the_budget_is_the_mass_of_the_list_wise_gradient(objective):
     """By the plain N, whatever the gate's is."""
     scores, gains = random_list(4)
-    result = replace(objective, budget=0.5, anneal=0.5).evaluate(scores, gains, Occasion(progress=0.25))
+    result = replace(objective, gradient_budget=0.5, anneal_n=0.5).evaluate(scores, gains, ListContext(progress=0.25))
     assert np.abs(result.user).sum() == pytest.approx(0.5 * min(9, 3), rel=1e-12)
 
 
@@ -176,7 +176,7 @@ def test_the_loss_falls_when_a_positive_passes_a_negative(metric, step, likes, p
 
 @given(case=st.integers(0, 30), rise=st.floats(0, 10), step=st.sampled_from(STEPS), cut=st.booleans())
 def test_auc_never_gains_from_a_lower_positive(case, rise, step, cut):
-    """A rising positive lowers the hinges and pushes negatives down, towards the cut."""
+    """A rising positive lowers the hinges and pushes negatives down, toward the cut."""
     scores, gains = random_list(case)
     positive = int(np.flatnonzero(gains > 0)[case % (gains > 0).sum()])
     risen = scores.copy()

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from rank_losses import STEPS, random_list, ranks
 
-from topnrank.losses.base import Occasion
-from topnrank.losses.shaping import annealed
+from topnrank.losses.base import ListContext
+from topnrank.losses.shaping import annealed_n
 from topnrank.losses.steps import Laplace, Ramp, ReLU
 from topnrank.losses.truncated.reference import TruncatedAUC, TruncatedMAP, TruncatedMRR
 from topnrank.losses.weighted_dcg.reference import WeightedDCG
 
 METRICS = (TruncatedMRR, TruncatedMAP, TruncatedAUC)
-START = Occasion(progress=0.0)
+START = ListContext(progress=0.0)
 every_metric = pytest.mark.parametrize("metric", METRICS)
 
 # -- dead zone and annealing -------------------------------------------------------------------------------------------
@@ -38,8 +38,8 @@ DEAD = {
 def test_a_positive_beyond_n_is_dead_unless_the_cut_is_annealed(metric, step):
     scores, gains = DEAD[metric]
     assert 2.0 <= ranks(step, scores, range(5))[4] < 5.0
-    objective = metric(step, n=2, anneal=0.5)
-    for dead in (replace(objective, anneal=0.0).evaluate(scores, gains, START), objective.evaluate(scores, gains)):
+    objective = metric(step, n=2, anneal_n=0.5)
+    for dead in (replace(objective, anneal_n=0.0).evaluate(scores, gains, START), objective.evaluate(scores, gains)):
         assert dead.user[4] == 0.0
     assert objective.evaluate(scores, gains, START).user[4] < -1e-3  # descent lifts it
 
@@ -50,12 +50,12 @@ def test_with_laplace_a_cut_positive_feels_other_ranks_at_most(metric):
     scores, gains = DEAD[metric]
     dead = metric(Laplace(), n=2).evaluate(scores, gains).user[4]
     assert dead != 0.0 if metric is TruncatedMAP else dead == 0.0
-    assert metric(Laplace(), n=2, anneal=1.0).evaluate(scores, gains, START).user[4] < min(dead, 0.0) - 1e-3
+    assert metric(Laplace(), n=2, anneal_n=1.0).evaluate(scores, gains, START).user[4] < min(dead, 0.0) - 1e-3
 
 
 def test_dcg_has_the_same_dead_zone_and_the_same_cure():
     scores, gains = DEAD[TruncatedMAP]
-    objective = WeightedDCG(ReLU(), n=2, exact=True, anneal=0.5)
+    objective = WeightedDCG(ReLU(), n=2, exact=True, anneal_n=0.5)
     assert objective.evaluate(scores, gains).user[4] == 0.0
     alive = objective.evaluate(scores, gains, START)
     assert alive.user[4] < -1e-3
@@ -70,16 +70,16 @@ def test_auc_lifts_a_cut_positive_while_a_negative_is_in_front():
 
 
 def test_the_annealed_cut():
-    assert [annealed(3, 11, 0.5, progress) for progress in (0.0, 0.25, 0.5, 1.0)] == [11.0, 7.0, 3.0, 3.0]
-    assert annealed(3, 11, 0.0, 0.0) == 3.0
-    assert annealed(20, 11, 0.5, 0.0) == 20.0  # a cut longer than the list stays
+    assert [annealed_n(3, 11, 0.5, progress) for progress in (0.0, 0.25, 0.5, 1.0)] == [11.0, 7.0, 3.0, 3.0]
+    assert annealed_n(3, 11, 0.0, 0.0) == 3.0
+    assert annealed_n(20, 11, 0.5, 0.0) == 20.0  # a cut longer than the list stays
 
 
 @every_metric
 def test_active_counts_by_the_plain_n(metric):
     scores = np.array([3.0, 2.0, 1.0, 0.0])  # ReLU ranks 0, 1, 3, 6
     gains = np.array([1.0, -1.0, 1.0, -1.0])
-    counts = [metric(ReLU(), n=n, anneal=1.0).evaluate(scores, gains, START).active for n in (1, 2, 4, 7)]
+    counts = [metric(ReLU(), n=n, anneal_n=1.0).evaluate(scores, gains, START).active for n in (1, 2, 4, 7)]
     assert counts == [1, 2, 3, 4]
 
 
@@ -111,13 +111,13 @@ def test_tied_items_exert_no_force_with_relu_but_the_margin_does():
 @given(case=st.integers(0, 20), step=st.sampled_from(STEPS), metric=st.sampled_from(METRICS))
 def test_the_size_of_a_gain_does_not_matter(case, step, metric):
     scores, gains = random_list(case)
-    here, there = (metric(step, n=5, budget=0.1).evaluate(scores, a) for a in (gains, np.sign(gains)))
+    here, there = (metric(step, n=5, gradient_budget=0.1).evaluate(scores, a) for a in (gains, np.sign(gains)))
     assert there.value == here.value
     assert_array_equal(there.user, here.user)
 
 
 def test_without_negatives_auc_does_nothing():
-    result = TruncatedAUC(budget=0.15).evaluate(np.array([1.0, 0.5]), np.ones(2))
+    result = TruncatedAUC(gradient_budget=0.15).evaluate(np.array([1.0, 0.5]), np.ones(2))
     assert result.value == 0.0
     assert_array_equal(result.user, 0.0)
 
@@ -126,7 +126,7 @@ def test_without_negatives_auc_does_nothing():
 @pytest.mark.parametrize("gain", [2.0, -2.0])
 def test_a_single_item_feels_nothing(metric, gain):
     for step in STEPS:
-        result = metric(step, n=3, anchor=1.0, budget=0.15).evaluate(np.array([3.0]), np.array([gain]))
+        result = metric(step, n=3, squared_weight=1.0, gradient_budget=0.15).evaluate(np.array([3.0]), np.array([gain]))
         assert_array_equal(result.user, 0.0)
         assert result.value == (-1.0 if gain > 0 and metric is not TruncatedAUC else 0.0)
 
@@ -135,5 +135,5 @@ def test_a_single_item_feels_nothing(metric, gain):
 def test_rounding_is_not_blown_up_to_the_budget(metric):
     """All scores and gains equal: no force but rounding, which the budget must leave alone."""
     for m in range(2, 12):
-        result = metric(truncate=False, budget=0.15).evaluate(np.full(m, 0.3), np.full(m, 0.7))
+        result = metric(truncate=False, gradient_budget=0.15).evaluate(np.full(m, 0.3), np.full(m, 0.7))
         assert np.abs(result.user).max() < 1e-12

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from small_lists import RATED, RatedPairTests, UnobservedPairTests, every_occasion, list_of_levels
 
-from topnrank.losses.base import Occasion
+from topnrank.losses.base import ListContext
 from topnrank.losses.draws import STRIDE
 from topnrank.losses.pairwise.reference import WarpHinge
 from topnrank.rng import draws_below, visit_keys
@@ -14,17 +14,17 @@ OBJECTIVES = (WarpHinge(), WarpHinge(tries=3), WarpHinge(margin=0.2))
 every_objective = pytest.mark.parametrize("objective", OBJECTIVES, ids=str)
 
 
-def violators_by_hand(objective, scores, gains, occasion):
+def violators_by_hand(objective, scores, gains, context):
     """(positive, violator, Phi) of a visit, draw by draw."""
-    own, found = gains.size - occasion.sampled, []
+    own, found = gains.size - context.sampled, []
     for i in range(own):
         lower = [j for j in range(own) if gains[j] < gains[i]]
-        unobserved = round(occasion.weight * occasion.sampled) if gains[i] > 0 else 0
-        J = unobserved if occasion.sampled else len(lower)
+        unobserved = round(context.weight * context.sampled) if gains[i] > 0 else 0
+        J = unobserved if context.sampled else len(lower)
         T = 0
         for t in range(objective.tries if J else 0):
-            j = int(draws_below(occasion.key, i * STRIDE + t, occasion.sampled or own)[0])
-            if occasion.sampled:
+            j = int(draws_below(context.key, i * STRIDE + t, context.sampled or own)[0])
+            if context.sampled:
                 j += own
             elif j not in lower:
                 continue
@@ -35,9 +35,9 @@ def violators_by_hand(objective, scores, gains, occasion):
     return found
 
 
-def formula(np, objective, f, a, occasion):
+def formula(np, objective, f, a, context):
     """Phi is constant: no score of the lists crosses a margin within the step of a difference quotient."""
-    found = violators_by_hand(objective, getattr(f, "_value", f), a, occasion)
+    found = violators_by_hand(objective, getattr(f, "_value", f), a, context)
     return sum(phi * np.maximum(0.0, objective.margin - f[i] + f[j]) for i, j, phi in found)
 
 
@@ -51,18 +51,18 @@ class TestAgainstUnobservedItems(UnobservedPairTests):
 
 @every_occasion
 @every_objective
-def test_the_value_is_the_weighted_hinge_of_the_first_violators(objective, occasion):
+def test_the_value_is_the_weighted_hinge_of_the_first_violators(objective, context):
     for case in range(5):
-        scores, gains = list_of_levels(case, occasion)
-        found = violators_by_hand(objective, scores, gains, occasion)
+        scores, gains = list_of_levels(case, context)
+        found = violators_by_hand(objective, scores, gains, context)
         assert found
         expected = sum(phi * max(0.0, objective.margin - scores[i] + scores[j]) for i, j, phi in found)
-        assert objective.evaluate(scores, gains, occasion).value == pytest.approx(expected, rel=1e-12)
+        assert objective.evaluate(scores, gains, context).value == pytest.approx(expected, rel=1e-12)
 
 
 def test_a_positive_below_all_candidates_has_the_full_rank():
     scores, gains = np.array([-5.0, 1.0, 2.0, 3.0]), np.array([1.0, 0.0, 0.0, 0.0])
-    result = WarpHinge().evaluate(scores, gains, Occasion(sampled=3, weight=100.0))
+    result = WarpHinge().evaluate(scores, gains, ListContext(sampled=3, weight=100.0))
     assert result.user[0] == -np.log(301)
     assert result.user[1:].sum() == pytest.approx(np.log(301))
     rated = WarpHinge().evaluate(scores, gains)
@@ -72,7 +72,7 @@ def test_a_positive_below_all_candidates_has_the_full_rank():
 def test_a_positive_above_all_margins_feels_nothing():
     scores, gains = np.array([3.1, 1.0, 2.0, 0.0]), np.array([1.0, 0.0, 0.0, 0.0])
     for sampled in (0, 3):
-        result = WarpHinge().evaluate(scores, gains, Occasion(sampled=sampled))
+        result = WarpHinge().evaluate(scores, gains, ListContext(sampled=sampled))
         assert result.value == 0.0
         assert_array_equal(result.user, 0.0)
 
@@ -87,7 +87,7 @@ def test_a_violator_found_after_more_draws_than_candidates_has_rank_one():
     scores, gains = np.array([2.0, 0.0, 1.5]), np.array([1.0, 0.0, 0.0])
     weights = set()
     for key in range(200):
-        G = WarpHinge().evaluate(scores, gains, Occasion(key=key)).user
+        G = WarpHinge().evaluate(scores, gains, ListContext(key=key)).user
         assert G[1] == 0.0
         weights.add(round(float(G[2]), 12))
     assert weights == {round(np.log(2), 12), round(np.log(3), 12)}
@@ -109,7 +109,7 @@ def test_the_rank_estimate_follows_the_waiting_time_for_a_violator():
     gains = np.concatenate([[1.0], np.zeros(50)])
     ranks = []
     for key in visit_keys(0, 0, np.arange(2000)):
-        _, phi = WarpHinge(tries=200).violator(0, scores, gains, Occasion(sampled=50, key=int(key)))
+        _, phi = WarpHinge(tries=200).violator(0, scores, gains, ListContext(sampled=50, key=int(key)))
         ranks.append(np.expm1(phi))
     T = np.arange(1, 200)
     expected = float(np.sum(0.2 * 0.8 ** (T - 1) * np.maximum(50 // T, 1)))

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from rank_losses import STEPS, BudgetTests, above_by_autograd, cut_by_hand, random_list, ranks, step_by_autograd
 
-from topnrank.losses.base import Occasion
+from topnrank.losses.base import ListContext
 from topnrank.losses.shaping import Squared
 from topnrank.losses.steps import Laplace, Sigmoid
 from topnrank.losses.weighted_dcg.reference import WeightedDCG
@@ -28,14 +28,14 @@ class TestExact(ObjectiveTests):
     every_item_counts = False
 
     @staticmethod
-    def autograd_formula(np, o, f, a, occasion):
-        weights = np.concatenate([np.ones(f.size - occasion.sampled), occasion.weight * np.ones(occasion.sampled)])
+    def autograd_formula(np, o, f, a, context):
+        weights = np.concatenate([np.ones(f.size - context.sampled), context.weight * np.ones(context.sampled)])
         log = np.log(above_by_autograd(np, o.step, f) @ weights + 2.0)
-        a = a / max(sum(a > 0.0), 1) ** o.balance if o.balance else a
+        a = a / max(sum(a > 0.0), 1) ** o.length_power if o.length_power else a
         D = -np.log(log) if o.discount == 1.0 else log ** (1.0 - o.discount) / (o.discount - 1.0)
-        N = cut_by_hand(o, f.size, occasion.progress)
+        N = cut_by_hand(o, f.size, context.progress)
         H = step_by_autograd(np, o.step, N - np.exp(log) + 2.0) if o.truncate else 1.0
-        return -np.sum(a * H * D) + 0.5 * o.anchor * np.sum((f - np.mean(f) - a + np.mean(a)) ** 2)
+        return -np.sum(a * H * D) + 0.5 * o.squared_weight * np.sum((f - np.mean(f) - a + np.mean(a)) ** 2)
 
 
 class TestPaper(TestExact):
@@ -46,33 +46,35 @@ class TestPaper(TestExact):
 
 
 class TestAnnealedAndAnchored(TestExact):
-    objectives = tuple(WeightedDCG(step, n=3, exact=True, anneal=0.5, anchor=0.3) for step in STEPS)
-    occasions = (Occasion(progress=0.25),)
+    objectives = tuple(WeightedDCG(step, n=3, exact=True, anneal_n=0.5, squared_weight=0.3) for step in STEPS)
+    occasions = (ListContext(progress=0.25),)
 
 
 class TestSampledAndBalanced(TestExact):
     """Unobserved items that stand for others in the ranks, and long lists that count less."""
 
     objectives = tuple(
-        WeightedDCG(step, n=3, truncate=False, exact=True, discount=-1.0, balance=0.5) for step in STEPS[:4]
+        WeightedDCG(step, n=3, truncate=False, exact=True, discount=-1.0, length_power=0.5) for step in STEPS[:4]
     )
-    occasions = (Occasion(sampled=3, weight=np.array([2.5, 7.0, 0.5])), Occasion(sampled=3, weight=20.0))
+    occasions = (ListContext(sampled=3, weight=np.array([2.5, 7.0, 0.5])), ListContext(sampled=3, weight=20.0))
 
 
 class TestBudget(BudgetTests):
     objectives = tuple(
-        WeightedDCG(step, n=3, truncate=cut, exact=True, budget=0.15, anchor=anchor, anneal=0.5)
+        WeightedDCG(
+            step, n=3, truncate=cut, exact=True, gradient_budget=0.15, squared_weight=squared_weight, anneal_n=0.5
+        )
         for step in STEPS[:4]
-        for cut, anchor in ((True, 0.7), (False, 0.0))
+        for cut, squared_weight in ((True, 0.7), (False, 0.0))
     )
-    occasions = (Occasion(progress=0.25),)
+    occasions = (ListContext(progress=0.25),)
 
 
 class TestSquared(ObjectiveTests):
     objectives = (Squared(),)
 
     @staticmethod
-    def autograd_formula(np, objective, f, a, occasion):
+    def autograd_formula(np, objective, f, a, context):
         return 0.5 * np.sum((f - np.mean(f) - a + np.mean(a)) ** 2)
 
 
@@ -122,7 +124,7 @@ def test_the_gradient_of_two_items_with_relu():
 @pytest.mark.parametrize(("m", "n"), [(9, 3), (9, 20)])
 def test_the_budget_is_the_mass_of_the_list_wise_gradient(m, n):
     scores, gains = random_list(5, m)
-    result = WeightedDCG(Laplace(), n=n, truncate=False, budget=0.15).evaluate(scores, gains)
+    result = WeightedDCG(Laplace(), n=n, truncate=False, gradient_budget=0.15).evaluate(scores, gains)
     assert np.abs(result.user).sum() == pytest.approx(0.15 * min(m, n), rel=1e-12)
 
 
@@ -200,7 +202,7 @@ def test_tied_items_exert_no_force_with_relu():
 
 @every_objective
 def test_a_single_item_feels_nothing(objective):
-    result = replace(objective, anchor=1.0, budget=0.15).evaluate(np.array([3.0]), np.array([2.0]))
+    result = replace(objective, squared_weight=1.0, gradient_budget=0.15).evaluate(np.array([3.0]), np.array([2.0]))
     assert_array_equal(result.user, 0.0)
     assert_array_equal(result.item, 0.0)
     assert result.value == pytest.approx(loss_of_ranks(objective, np.zeros(1), np.array([2.0])))
@@ -216,11 +218,11 @@ def test_squared_loss_is_that_of_the_best_user_bias():
 def test_rounding_is_not_blown_up_to_the_budget():
     """All scores and gains equal: no force but rounding, which the budget must leave alone."""
     for m in range(2, 12):
-        result = WeightedDCG(Laplace(), truncate=False, budget=0.15).evaluate(np.full(m, 0.3), np.full(m, 0.7))
+        result = WeightedDCG(Laplace(), truncate=False, gradient_budget=0.15).evaluate(np.full(m, 0.3), np.full(m, 0.7))
         assert np.abs(result.user).max() < 1e-12
 
 
 def test_a_force_that_all_but_vanished_is_not_divided_by():
     """Two items so far apart that the force underflows: its inverse would be infinite."""
-    result = WeightedDCG(Laplace(), truncate=False, budget=0.15).evaluate(np.array([237.0, 0.0]), np.ones(2))
+    result = WeightedDCG(Laplace(), truncate=False, gradient_budget=0.15).evaluate(np.array([237.0, 0.0]), np.ones(2))
     assert np.isfinite(result.user).all()

@@ -19,7 +19,7 @@ class TestXCLiMFBound(LikesOnlyTests):
     gains = "grades"
 
     @staticmethod
-    def autograd_formula(np, objective, f, a, occasion):
+    def autograd_formula(np, objective, f, a, context):
         above = 1.0 / (1.0 + np.exp(f[:, None] - f[None, :]))
         pairs = np.sum((1.0 - np.eye(a.size)) * np.log(1.0 - a[None, :] * above), axis=1)
         share = 1.0 / max((a > 0).sum() - 1, 1) if objective.mean_pairs else 1.0
@@ -32,8 +32,8 @@ class TestXCLiMFBoundOfSignedGains(TestXCLiMFBound):
     gains = "signed"
 
     @staticmethod
-    def autograd_formula(np, objective, f, a, occasion):
-        return TestXCLiMFBound.autograd_formula(np, objective, f, np.clip(a, 0.0, LARGEST), occasion)
+    def autograd_formula(np, objective, f, a, context):
+        return TestXCLiMFBound.autograd_formula(np, objective, f, np.clip(a, 0.0, LARGEST), context)
 
 
 def relevance(rating):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import topnrank as tnr
-from topnrank.experiments.tuning.grid import Picked
+from topnrank.experiments.tuning.grid import GridSearch
 
 RATES = (1e-4, 1e-2, 0.1)
 
@@ -21,7 +21,7 @@ def value(model: tnr.Model, data: tnr.Interactions) -> float:
 
 
 def test_the_best_rate_on_validation_rows_is_fitted_on_all(data: tnr.Interactions) -> None:
-    picked = Picked(model=tnr.TopNRank.paper(), grid={"learning_rate": RATES}, num_threads=1).fit(data)
+    picked = GridSearch(model=tnr.TopNRank.paper(), grid={"learning_rate": RATES}, num_threads=1).fit(data)
     values = {rate: value(tnr.TopNRank.paper(learning_rate=rate), data) for rate in RATES}
     best = max(values, key=lambda rate: values[rate])
     assert picked.chosen_.get_params()["learning_rate"] == best
@@ -35,7 +35,9 @@ def test_the_best_rate_on_validation_rows_is_fitted_on_all(data: tnr.Interaction
 
 
 def test_the_history_tells_the_choice_at_its_end(data: tnr.Interactions) -> None:
-    picked = Picked(model=tnr.TopNRank.paper(iterations=3), grid={"learning_rate": (0.01,), "regularization": (0.1,)})
+    picked = GridSearch(
+        model=tnr.TopNRank.paper(iterations=3), grid={"learning_rate": (0.01,), "regularization": (0.1,)}
+    )
     *before, last = picked.fit(data).history_
     assert before == picked.chosen_.history_[:-1]
     assert last.items() >= {**picked.chosen_.history_[-1], "learning_rate": 0.01, "regularization": 0.1}.items()
@@ -45,16 +47,16 @@ def test_the_history_tells_the_choice_at_its_end(data: tnr.Interactions) -> None
 def test_every_combination_or_in_turn(data: tnr.Interactions) -> None:
     grid = {"learning_rate": (1e-3, 1e-2, 0.1), "regularization": (0.1, 1e-3, 1e-2)}
     model = tnr.TopNRank.paper()
-    assert len(list(Picked(model=model, grid=grid).points())) == 9
+    assert len(list(GridSearch(model=model, grid=grid).points())) == 9
     values = {
         (rate, penalty): value(tnr.TopNRank.paper(learning_rate=rate, regularization=penalty), data)
         for rate in grid["learning_rate"]
         for penalty in grid["regularization"]
     }
-    whole = Picked(model=model, grid=grid).fit(data).history_[-1]
+    whole = GridSearch(model=model, grid=grid).fit(data).history_[-1]
     best = max(values, key=lambda point: values[point])
     assert (whole["learning_rate"], whole["regularization"]) == best
-    turns = Picked(model=model, grid=grid, in_turn=True).fit(data).history_[-1]
+    turns = GridSearch(model=model, grid=grid, in_turn=True).fit(data).history_[-1]
     rate = max(grid["learning_rate"], key=lambda one: values[one, 0.1])  # at the model's own lambda
     penalty = max(grid["regularization"], key=lambda one: values[rate, one])
     assert (turns["learning_rate"], turns["regularization"]) == (rate, penalty)
@@ -62,9 +64,9 @@ def test_every_combination_or_in_turn(data: tnr.Interactions) -> None:
 
 def test_points_that_diverge_are_out(data: tnr.Interactions) -> None:
     grid = {"learning_rate": (1e30, 1e-3, 1e29)}
-    assert Picked(model=tnr.TopNRank.paper(), grid=grid).fit(data).history_[-1]["learning_rate"] == 1e-3
+    assert GridSearch(model=tnr.TopNRank.paper(), grid=grid).fit(data).history_[-1]["learning_rate"] == 1e-3
     with pytest.raises(tnr.DivergenceError, match="every point of the grid diverged"):
-        Picked(model=tnr.TopNRank.paper(), grid={"learning_rate": (1e30,)}).fit(data)
+        GridSearch(model=tnr.TopNRank.paper(), grid={"learning_rate": (1e30,)}).fit(data)
 
 
 def test_bad_grids() -> None:
@@ -74,8 +76,8 @@ def test_bad_grids() -> None:
         ({"learning_rate": (0.1, -1.0)}, "learning_rate must be"),
     ):
         with pytest.raises(tnr.ParameterError, match=sentence):
-            Picked(model=tnr.TopNRank.paper(), grid=grid)
+            GridSearch(model=tnr.TopNRank.paper(), grid=grid)
     with pytest.raises(TypeError, match="rate"):
-        Picked(model=tnr.TopNRank.paper(), grid={"rate": (0.1,)})
+        GridSearch(model=tnr.TopNRank.paper(), grid={"rate": (0.1,)})
     with pytest.raises(tnr.NotFittedError):
-        _ = Picked(model=tnr.TopNRank.paper(), grid={"n": (5,)}).chosen_
+        _ = GridSearch(model=tnr.TopNRank.paper(), grid={"n": (5,)}).chosen_

@@ -14,7 +14,7 @@ from topnrank.experiments.paper.page import to_markdown
 from topnrank.experiments.paper.plan import DEFAULT, FAIR_PENALTIES, FAIR_RATES, RATES, Plan, make_plan
 from topnrank.experiments.paper.published import METRICS, RELU, TABLE2
 from topnrank.experiments.paper.reproduce import Reproduction, reproduce
-from topnrank.experiments.tuning.grid import Picked
+from topnrank.experiments.tuning.grid import GridSearch
 
 pytest.importorskip("scipy")
 CONTROLS = ("item-mean", "popularity", "random")
@@ -34,9 +34,15 @@ def test_table2_has_the_papers_settings(data: tnr.Interactions) -> None:
     rows = make_plan("table2", data).rows
     assert list(rows) == ["Top-N-Rank.ReLU", "non-Top-N.ReLU", "Top-N-Rank.sgm", "non-Top-N.sgm", DEFAULT]
     shared = {"factors": 10, "n": 20, "regularization": 0.1, "batch_size": 0.1, "iterations": 30, "tolerance": 0.1}
-    shared |= {"epochs": None, "users": "factors", "init": "paper", "bias": False, "feedback": tnr.Threshold(4.0)}
+    shared |= {
+        "epochs": None,
+        "user_representation": "factors",
+        "init": "paper",
+        "bias": False,
+        "feedback": tnr.Threshold(4.0),
+    }
     for name, row in list(rows.items())[:4]:
-        assert isinstance(row, Picked)
+        assert isinstance(row, GridSearch)
         assert row.grid == {"learning_rate": RATES}
         assert (row.validation, row.metric) == (0.25, "ndcg@10")
         parameters = row.model.get_params()
@@ -62,14 +68,14 @@ def test_table4_has_the_papers_methods(data: tnr.Interactions) -> None:
     ]
     for name, kind in (("MF-ADG", tnr.MFADG), ("CLiMF", tnr.CLiMF), ("ListPMF-PL", tnr.ListPMF)):
         row = rows[name]
-        assert isinstance(row, Picked)
+        assert isinstance(row, GridSearch)
         assert isinstance(row.model, kind)
         assert (row.model.factors, row.model.users) == (10, "factors")
         for parameter, least in (("learning_rate", 5), ("regularization", 4)):
             assert kind().get_params()[parameter] in row.grid[parameter]
             assert least <= len(row.grid[parameter]) <= least + 1
     mf_adg = rows["MF-ADG"]
-    assert isinstance(mf_adg, Picked)
+    assert isinstance(mf_adg, GridSearch)
     assert mf_adg.model.get_params()["negatives"] == 100
 
 
@@ -77,18 +83,18 @@ def test_the_fair_ablation_gives_every_arm_the_same_chance(data: tnr.Interaction
     rows = make_plan("table2", data, fair=True).rows
     longest = int(np.diff(data.indptr).max())
     arm = rows[f"{RELU}, N = {longest} (cuts nothing)"]
-    assert isinstance(arm, Picked)
+    assert isinstance(arm, GridSearch)
     assert (arm.model.get_params()["n"], arm.model.get_params()["truncate"]) == (longest, True)
     products = {}
     for name, row in rows.items():
-        if isinstance(row, Picked):
+        if isinstance(row, GridSearch):
             rates, penalties = row.grid["learning_rate"], row.grid["regularization"]
             products[name] = np.outer(rates, penalties)  # what one visit shrinks a vector by
     assert len(products) == 5
     for product in products.values():
         np.testing.assert_allclose(product, np.outer(FAIR_RATES, FAIR_PENALTIES), rtol=0.01)
     relu = rows[RELU]
-    assert isinstance(relu, Picked)
+    assert isinstance(relu, GridSearch)
     assert 0.1 in relu.grid["regularization"]  # the paper's
 
 
@@ -117,7 +123,7 @@ def test_numbers_are_those_of_the_protocol_by_hand(made: Reproduction, data: tnr
     values, excluded = [], []
     for seed in (0, 1):
         train, test = tnr.split_per_user(data, test=0.5, seed=seed)
-        model = Picked(model=tnr.TopNRank.paper(), grid={"learning_rate": RATES}).fit(train)
+        model = GridSearch(model=tnr.TopNRank.paper(), grid={"learning_rate": RATES}).fit(train)
         result = tnr.evaluate(model, test, metrics=METRICS, relevant=4.0)
         values.append([result[metric] for metric in METRICS])
         excluded.append(result.n_excluded)
@@ -162,7 +168,7 @@ def test_other_data_have_no_published_numbers(made: Reproduction) -> None:
 
 def test_the_end_of_a_grid_is_marked(data: tnr.Interactions) -> None:
     def detail(rates: tuple[float, ...]) -> Any:
-        rows: dict[str, tnr.Model] = {RELU: Picked(model=tnr.TopNRank.paper(), grid={"learning_rate": rates})}
+        rows: dict[str, tnr.Model] = {RELU: GridSearch(model=tnr.TopNRank.paper(), grid={"learning_rate": rates})}
         plan = dataclasses.replace(make_plan("table2", data), rows=rows)
         return Reproduction(plan, compare(rows, data, repeats=1)), plan
 
@@ -177,8 +183,8 @@ def test_the_end_of_a_grid_is_marked(data: tnr.Interactions) -> None:
 
 def test_a_row_that_fails_says_why(data: tnr.Interactions) -> None:
     plan = make_plan("table2", data)
-    wild = Picked(model=tnr.TopNRank.paper(), grid={"learning_rate": (1e30,)})
-    rows: dict[str, tnr.Model] = {RELU: Picked(model=tnr.TopNRank.paper(), grid={"n": (20,)}), "wild": wild}
+    wild = GridSearch(model=tnr.TopNRank.paper(), grid={"learning_rate": (1e30,)})
+    rows: dict[str, tnr.Model] = {RELU: GridSearch(model=tnr.TopNRank.paper(), grid={"n": (20,)}), "wild": wild}
     failing: Plan = dataclasses.replace(plan, rows=rows)
     made = Reproduction(failing, compare(rows, data, repeats=1))
     assert math.isnan(made.mean("wild")[0])

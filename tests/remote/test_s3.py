@@ -12,7 +12,7 @@ import pytest
 
 import topnrank as tnr
 from remote_files import DATA, Folder, RemoteTests, csv
-from topnrank.io.paths import place
+from topnrank.io.paths import parse_path
 from topnrank.io.s3 import _SILENT_SECONDS
 
 
@@ -36,9 +36,9 @@ def test_a_bucket_that_does_not_exist(s3, tmp_path):
     with pytest.raises(tnr.DataError, match=r"s3://nowhere/ratings.csv: there is no such file; check the path"):
         tnr.read("s3://nowhere/ratings.csv")
     model = tnr.Popularity().fit(DATA)
-    with pytest.raises(tnr.PlaceError, match=r"s3://nowhere/m.safetensors: there is no such bucket"):
+    with pytest.raises(tnr.StorageError, match=r"s3://nowhere/m.safetensors: there is no such bucket"):
         model.save("s3://nowhere/m.safetensors")
-    with pytest.raises(tnr.PlaceError, match="s3://nowhere/run: there is no such bucket"):
+    with pytest.raises(tnr.StorageError, match="s3://nowhere/run: there is no such bucket"):
         tnr.TopNRank(epochs=1).fit(DATA, checkpoint="s3://nowhere/run")
 
 
@@ -47,7 +47,7 @@ def test_a_store_that_is_not_there_is_one_sentence(s3, monkeypatch):
         unused.bind(("127.0.0.1", 0))
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{unused.getsockname()[1]}")
         for use in (tnr.read, tnr.load, tnr.Popularity().fit(DATA).save):
-            with pytest.raises(tnr.PlaceError, match=r"^s3://tests/x.csv: the store cannot be reached \(.*\); check"):
+            with pytest.raises(tnr.StorageError, match=r"^s3://tests/x.csv: the store cannot be reached \(.*\); check"):
                 use("s3://tests/x.csv")
 
 
@@ -55,7 +55,7 @@ def test_a_store_that_is_not_there_is_one_sentence(s3, monkeypatch):
 def test_a_store_that_says_nothing_is_given_up(s3, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{silent.getsockname()[1]}")
-        with pytest.raises(tnr.PlaceError, match=f"cannot be reached .*{_SILENT_SECONDS} seconds"):
+        with pytest.raises(tnr.StorageError, match=f"cannot be reached .*{_SILENT_SECONDS} seconds"):
             tnr.read("s3://tests/x.csv")
 
 
@@ -66,8 +66,8 @@ def test_an_upload_that_breaks_off_leaves_the_old_file(folder, tmp_path, monkeyp
     source.write_bytes(bytes(30_000_000))
     with _Between(folder.store.endpoint, allowed, cuts=True) as proxy:
         monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.endpoint)
-        with pytest.raises(tnr.PlaceError, match=f"^{address}: the store cannot be reached"):
-            place(address).put(source)
+        with pytest.raises(tnr.StorageError, match=f"^{address}: the store cannot be reached"):
+            parse_path(address).put(source)
         assert proxy.reached.is_set()
         proxy.left = 1 << 30  # what is left of the upload must not be completed now
         gc.collect()
@@ -134,6 +134,6 @@ class _Between:
 
 
 def test_nothing_is_left_by_the_trial_of_a_command(folder):
-    place(f"{folder.address}/new/model.safetensors").require_writable()
+    parse_path(f"{folder.address}/new/model.safetensors").require_writable()
     assert folder.files() == []
     assert Path(folder.twin).exists()

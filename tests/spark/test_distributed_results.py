@@ -18,7 +18,7 @@ from topnrank import (
 )
 from topnrank.evaluation import METRICS
 from topnrank.spark.data.interactions import SparkInteractions
-from topnrank.spark.jobs.distributed_model import Learnt, Served
+from topnrank.spark.jobs.distributed_model import DistributedModel, Learned
 from topnrank.spark.jobs.evaluate import Question, evaluate_blocks
 from topnrank.spark.jobs.recommend import recommend_blocks
 from topnrank.spark.jobs.score import score_rows
@@ -32,12 +32,12 @@ EVERY_METRIC = [name if name == "auc" else f"{name}@5" for name in METRICS] + ["
 def halves(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Training and test rows; the test rows know a user and two items more, and that user gives the highest rating."""
     held_out = np.random.default_rng(5).random(len(frame)) < 0.4
-    strangers = frame.head(3).assign(
+    unknown_users = frame.head(3).assign(
         user=["new", "new", frame["user"].iloc[0]], item=[frame["item"].iloc[1], 5000, 5001]
     )
     if "rating" in frame:
-        strangers["rating"] = [6.0, 1.0, 5.0]
-    return frame[~held_out], pd.concat([frame[held_out], strangers], ignore_index=True)
+        unknown_users["rating"] = [6.0, 1.0, 5.0]
+    return frame[~held_out], pd.concat([frame[held_out], unknown_users], ignore_index=True)
 
 
 def table(lists: pd.DataFrame) -> pd.DataFrame:
@@ -56,7 +56,7 @@ def model(rated):
 
 @pytest.fixture(scope="module")
 def served(spark, model):
-    found = Served.of_local(model, spark)
+    found = DistributedModel.of_local(model, spark)
     assert found.n_blocks == 2
     yield found
     found.unpersist()
@@ -131,8 +131,8 @@ def test_rows_that_are_others_each_time_they_are_read_have_the_scores_of_their_o
     "arguments",
     [
         {"protocol": "rated", "metrics": EVERY_METRIC},
-        {"protocol": "catalogue", "metrics": EVERY_METRIC, "relevant": 3.0},
-        {"protocol": "catalogue", "metrics": ["auc", "err"], "exclude_seen": False, "relevant": None},
+        {"protocol": "catalog", "metrics": EVERY_METRIC, "relevant": 3.0},
+        {"protocol": "catalog", "metrics": ["auc", "err"], "exclude_seen": False, "relevant": None},
     ],
 )
 def test_evaluation_gives_the_numbers_of_one_machine(spark, served, model, rated, arguments):
@@ -174,17 +174,17 @@ def test_test_rows_that_say_nothing_are_refused(spark, served, rated, change, me
 def test_training_rows_and_repeated_rows_are_no_test_rows(spark, served, rated):
     train = spark.createDataFrame(rated[0])
     with pytest.raises(DataError, match="every test row is also a training row"):
-        evaluate_blocks(served, train, RATED, Question(protocol="catalogue"))
+        evaluate_blocks(served, train, RATED, Question(protocol="catalog"))
     with pytest.raises(DataError, match="must occur once"):
         evaluate_blocks(served, train.union(train), RATED)
 
 
 MODELS = {
-    "factors": TopNRank(users="factors", **SMALL),
-    "catalogue": TopNRank(protocol="catalogue", recency=5.0, **SMALL),
+    "factors": TopNRank(user_representation="factors", **SMALL),
+    "catalog": TopNRank(protocol="catalog", recency=5.0, **SMALL),
     "random": topnrank.Random(),
     "ease by users": topnrank.EASE(max_items=25),
-    "neighbours": topnrank.NeighbourRidge(neighbours=5),
+    "neighbors": topnrank.NeighborRidge(neighbors=5),
     "item mean": topnrank.ItemMean(),
 }
 
@@ -194,9 +194,9 @@ def test_every_kind_of_model_scores_as_on_one_machine(spark, name):
     frame = ratings(n_users=20) if name == "ease by users" else ratings()
     train, test = halves(frame)
     model = MODELS[name].fit(Interactions.from_frame(train, columns=RATED))
-    served = Served.of_local(model, spark)
-    expected = evaluate(model, Interactions.from_frame(test, columns=RATED), protocol="catalogue", metrics="ndcg@5")
-    question = Question(protocol="catalogue", metrics="ndcg@5", per_user=True)
+    served = DistributedModel.of_local(model, spark)
+    expected = evaluate(model, Interactions.from_frame(test, columns=RATED), protocol="catalog", metrics="ndcg@5")
+    question = Question(protocol="catalog", metrics="ndcg@5", per_user=True)
     found = evaluate_blocks(served, spark.createDataFrame(test), RATED, question)
     np.testing.assert_array_equal(found.per_user["ndcg@5"], expected.per_user["ndcg@5"])
     lists = collected(recommend_blocks(served, n=3))
@@ -208,17 +208,17 @@ def test_every_kind_of_model_scores_as_on_one_machine(spark, name):
     "local",
     [
         TopNRank(**SMALL),
-        TopNRank(protocol="catalogue", recency=5.0, **SMALL),
-        TopNRank(protocol="catalogue", sessions=5.0, **SMALL),
+        TopNRank(protocol="catalog", recency=5.0, **SMALL),
+        TopNRank(protocol="catalog", sessions=5.0, **SMALL),
         topnrank.XCLiMF(**SMALL),
     ],
 )
 def test_users_parts_made_of_training_blocks_are_those_of_fit(spark, local):
-    """What is learnt about items and the blocks of training rows are enough: nothing of the users is collected."""
+    """What is learned about items and the blocks of training rows are enough: nothing of the users is collected."""
     train, _ = halves(ratings())
     data = SparkInteractions.from_frame(spark.createDataFrame(train), RATED, blocks=3)
     model = local.fit(Interactions.from_frame(train, columns=RATED))
-    served = Served.of_rows(Learnt.of(model), data)
+    served = DistributedModel.of_rows(Learned.of(model), data)
     again = served.to_local()
     assert served.local is None
     assert again.fitted.arrays.keys() == model.fitted.arrays.keys()
@@ -231,14 +231,14 @@ def test_users_parts_made_of_training_blocks_are_those_of_fit(spark, local):
 
 
 @pytest.mark.parametrize("policy", [WEIGHTS, ConversionRate(target="buy")])
-def test_events_weigh_in_the_cluster_what_they_weighed_in_training(spark, policy):
+def test_events_weigh_in_the_cluster_what_they_weighted_in_training(spark, policy):
     train, test = halves(events())
     again = train.assign(type="view")
     train = pd.concat([train[train["type"] != "view"], again], ignore_index=True)
     local = TopNRank(protocol="rated", feedback=policy, type_vectors=True, **SMALL)
     model = local.fit(Interactions.from_frame(train, columns=EVENTS))
     data = SparkInteractions.from_frame(spark.createDataFrame(train), EVENTS, blocks=3)
-    served = Served.of_rows(Learnt.of(model), data)
+    served = DistributedModel.of_rows(Learned.of(model), data)
     np.testing.assert_array_equal(served.to_local().fitted.arrays["seen_values"], model.fitted.arrays["seen_values"])
     expected = evaluate(model, model.weigh(Interactions.from_frame(test, columns=EVENTS)), metrics="ndcg@3")
     found = evaluate_blocks(served, spark.createDataFrame(test), EVENTS, Question(metrics="ndcg@3", per_user=True))

@@ -193,7 +193,7 @@ def test_an_estimator_is_saved_with_objects_among_its_parameters(spark, tmp_path
 def test_events_without_ratings(spark, sessions):
     log = events()
     weights = EventWeights({"buy": 1.0, "view": 0.1, "dislike": -1.0})
-    settings = {"protocol": "catalogue", "feedback": weights, "sessions": sessions, **SMALL}
+    settings = {"protocol": "catalog", "feedback": weights, "sessions": sessions, **SMALL}
     local = topnrank.TopNRank(**settings)
     local.fit(Interactions.from_frame(log, columns=EVENTS))
     estimator = on_spark.TopNRank(**settings, eventCol="type", timestampCol="timestamp")

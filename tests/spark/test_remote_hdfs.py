@@ -11,7 +11,7 @@ import pytest
 import topnrank as tnr
 from remote_files import DATA, Folder, RemoteTests, assert_same, csv, killed
 from topnrank.io import hdfs as places_hdfs
-from topnrank.io.paths import place
+from topnrank.io.paths import parse_path
 
 hdfs_native = pytest.importorskip("hdfs_native", reason="hdfs-native is not installed: pip install 'topnrank[remote]'")
 
@@ -77,12 +77,12 @@ def test_a_folder_that_is_not_there_is_told_before_the_work(folder):
     with pytest.raises(tnr.OutputError, match=f"^{address}: its folder does not exist; create it first"):
         tnr.storage.write_atomically(address, work)
     with pytest.raises(tnr.OutputError, match="its folder does not exist"):
-        place(address).require_writable()
+        parse_path(address).require_writable()
 
 
 def test_a_file_in_the_way_of_a_checkpoint(folder):
     address = folder.write("file", "in the way")
-    with pytest.raises(tnr.PlaceError, match=r"HDFS refuses \(.*file"):
+    with pytest.raises(tnr.StorageError, match=r"HDFS refuses \(.*file"):
         tnr.TopNRank(epochs=1).fit(DATA, checkpoint=f"{address}/run")
 
 
@@ -90,8 +90,8 @@ def test_an_upload_that_breaks_off_leaves_the_old_file(hdfs, folder, monkeypatch
     address = folder.write("model", b"old")
     (tmp_path / "new").write_bytes(bytes(20_000_000))
     monkeypatch.setattr(places_hdfs, "PATIENCE", 3.0)
-    with _stopped(hdfs.data_node.process), pytest.raises(tnr.PlaceError, match=f"^{address}: HDFS cannot be reached"):
-        place(address).put(tmp_path / "new")
+    with _stopped(hdfs.data_node.process), pytest.raises(tnr.StorageError, match=f"^{address}: HDFS cannot be reached"):
+        parse_path(address).put(tmp_path / "new")
     assert folder.read("model") == b"old"
     assert folder.files() == ["model"]
 
@@ -101,7 +101,7 @@ def test_a_name_node_that_says_nothing_is_given_up(hdfs, folder, monkeypatch):
     monkeypatch.setattr(places_hdfs, "PATIENCE", 2.0)
     with _stopped(hdfs.name_node.process):
         for use in (tnr.read, tnr.load, tnr.Popularity().fit(DATA).save):
-            with pytest.raises(tnr.PlaceError, match=r"HDFS cannot be reached \(no answer within 2 seconds\); check"):
+            with pytest.raises(tnr.StorageError, match=r"HDFS cannot be reached \(no answer within 2 seconds\); check"):
                 use(address)
     assert len(tnr.read(address)) == 200
 
@@ -110,7 +110,7 @@ def test_a_name_node_that_is_not_there_is_one_sentence():
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         host = f"hdfs://127.0.0.1:{unused.getsockname()[1]}"
-        with pytest.raises(tnr.PlaceError, match=rf"^{host}/x.csv: HDFS cannot be reached \(Connection refused"):
+        with pytest.raises(tnr.StorageError, match=rf"^{host}/x.csv: HDFS cannot be reached \(Connection refused"):
             tnr.read(f"{host}/x.csv")
 
 

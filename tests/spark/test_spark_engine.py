@@ -49,13 +49,13 @@ CASES = {
     "history, one block": (tnr.TopNRank(**LENGTH), {"blocks": 1}),
     "history, more blocks than users": (tnr.TopNRank(**LENGTH), {"blocks": 70}),
     "history, reduced": (tnr.TopNRank(**LENGTH), {"blocks": 3} | REDUCED),
-    "factors, more blocks than users": (tnr.TopNRank(users="factors", **LENGTH), {"blocks": 70}),
-    "factors, routed": (tnr.TopNRank(users="factors", **LENGTH), {"blocks": 3} | ROUTED),
+    "factors, more blocks than users": (tnr.TopNRank(user_representation="factors", **LENGTH), {"blocks": 70}),
+    "factors, routed": (tnr.TopNRank(user_representation="factors", **LENGTH), {"blocks": 3} | ROUTED),
     "paper, reduced": (
         tnr.TopNRank.paper(factors=4, iterations=2, tolerance=0.0, batch_size=0.5),
         {"blocks": 2} | REDUCED,
     ),
-    "catalogue, routed": (tnr.TopNRank(protocol="catalogue", **LENGTH), {"blocks": 3} | ROUTED),
+    "catalog, routed": (tnr.TopNRank(protocol="catalog", **LENGTH), {"blocks": 3} | ROUTED),
     "sampled, routed": (tnr.BPR(negatives=4, **LENGTH), {"blocks": 2} | ROUTED),
     "adaptive, routed": (tnr.ListRank.authors(epochs=2), {"blocks": 2} | ROUTED),
 }
@@ -70,7 +70,7 @@ def test_any_number_of_blocks_and_both_item_sides(spark, case):
 
 @pytest.mark.parametrize("given", [{}, ROUTED], ids=["broadcast", "routed"])
 def test_lineage_is_cut_with_a_checkpoint_directory_and_without(spark, given, tmp_path):
-    model = tnr.TopNRank(users="factors", **LENGTH | {"epochs": 2})
+    model = tnr.TopNRank(user_representation="factors", **LENGTH | {"epochs": 2})
     with settings(spark, blocks=2, checkpointInterval=2, **given):
         ours, theirs = fit_both(model)
         assert_same_model(ours, theirs)
@@ -86,8 +86,8 @@ def test_lineage_is_cut_with_a_checkpoint_directory_and_without(spark, given, tm
 
 LOCAL = {
     "history": tnr.TopNRank(**LENGTH),
-    "factors": tnr.TopNRank(users="factors", **LENGTH),
-    "catalogue": tnr.TopNRank(protocol="catalogue", **LENGTH),
+    "factors": tnr.TopNRank(user_representation="factors", **LENGTH),
+    "catalog": tnr.TopNRank(protocol="catalog", **LENGTH),
 }
 
 
@@ -132,7 +132,7 @@ def test_stages_have_names_in_sparks_pages_and_other_jobs_keep_theirs(spark):
 
 
 def test_rows_travel_only_where_they_are_needed(spark):
-    """Two users of a large catalogue need the rows of their own items, not all of them."""
+    """Two users of a large catalog need the rows of their own items, not all of them."""
     n_items = 5000
     users, items = np.repeat([0, 1], 6), np.r_[np.arange(6), 10 + np.arange(6)]
     far = np.r_[users, np.full(2, 2)], np.r_[items, [n_items - 2, n_items - 1]]
@@ -142,7 +142,7 @@ def test_rows_travel_only_where_they_are_needed(spark):
     problem = model.problem(prepared.rows, prepared.fixed)
     with settings(spark, blocks=2, **ROUTED):
         engine = make_engine("spark", problem, model.start_state(data.n_users, data.n_items))
-        engine.visit(np.array([0]))
+        engine.step(np.array([0]))
     row = 4 * (3 * 8 + 1) + 4  # three vectors of 8 floats, a bias, and the item's number
     assert engine.traffic.down == 6 * row
 

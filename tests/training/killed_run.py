@@ -22,16 +22,25 @@ from topnrank.training.checkpoint import Checkpoint
 
 CASES = {
     "history": ({"epochs": 5}, {}),
-    "factors with tolerance": ({"users": "factors", "epochs": None, "iterations": 30, "tolerance": 0.01}, {}),
+    "factors with tolerance": (
+        {"user_representation": "factors", "epochs": None, "iterations": 30, "tolerance": 0.01},
+        {},
+    ),
     "history with early stopping": ({"epochs": 30, "learning_rate": 0.5}, {"validation": 0.4, "patience": 3}),
     "factors with early stopping": (
-        {"users": "factors", "epochs": 30, "learning_rate": 1.0},
+        {"user_representation": "factors", "epochs": 30, "learning_rate": 1.0},
         {"validation": 0.4, "patience": 3},
     ),
     "sampled items": ({"model": "mf-adg", "negatives": 5, "epochs": 5}, {}),
-    "annealed": ({"metric": "map", "truncate": True, "anneal": 0.8, "epochs": 5}, {}),
+    "annealed": ({"metric": "map", "truncate": True, "anneal_n": 0.8, "epochs": 5}, {}),
     "adaptive steps": (
-        {"model": "list-rank", "users": "factors", "optimizer": "adaptive", "batch_size": 1.0, "epochs": 6},
+        {
+            "model": "list-rank",
+            "user_representation": "factors",
+            "optimizer": "adaptive",
+            "batch_size": 1.0,
+            "epochs": 6,
+        },
         {},
     ),
 }
@@ -66,7 +75,7 @@ def with_events(happened: Callable[[], None], run: Callable[[], FactorModel]) ->
         return call
 
     with (
-        patch.object(CpuEngine, "visit", watched(CpuEngine.visit)),
+        patch.object(CpuEngine, "visit", watched(CpuEngine.step)),
         patch.object(os, "fsync", watched(os.fsync)),
         patch.object(os, "replace", watched(os.replace)),
         patch.object(RemotePath, "put", watched(RemotePath.put)),

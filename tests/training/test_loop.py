@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from topnrank.engines import State, Visit
+from topnrank.engines import State, StepReport
 from topnrank.errors import DivergenceError, ParameterError
 from topnrank.training import SGD, AdaGrad, EarlyStopping, Recorder, Round, Schedule, Tolerance, make_optimizer, train
 from topnrank.training.schedule import batch_count
@@ -20,12 +20,12 @@ class FakeEngine:
         self.visited, self.moved, self.bad_at, self.bad = [], moved, bad_at, bad or {"value": np.nan}
         self.moments = []
 
-    def visit(self, users, moment):
+    def step(self, users, when):
         self.visited.append(users.tolist())
-        self.moments.append(moment)
+        self.moments.append(when)
         self.state.parameters["x"] += 1
-        visit = Visit(value=-2.0 * users.size, active=3 * users.size, lists=users.size, moved=self.moved)
-        return visit._replace(**self.bad) if len(self.visited) == self.bad_at else visit
+        report = StepReport(value=-2.0 * users.size, active=3 * users.size, lists=users.size, moved=self.moved)
+        return report._replace(**self.bad) if len(self.visited) == self.bad_at else report
 
 
 def make_schedule(**length):
@@ -36,8 +36,8 @@ def make_schedule(**length):
 def test_visits_know_their_iteration_and_how_far_training_is(length):
     engine, resumed = FakeEngine(), FakeEngine()
     train(engine, make_schedule(**length))
-    assert [moment.iteration for moment in engine.moments] == list(range(12))
-    assert [moment.progress for moment in engine.moments] == pytest.approx(np.arange(12) / 11)
+    assert [when.iteration for when in engine.moments] == list(range(12))
+    assert [when.progress for when in engine.moments] == pytest.approx(np.arange(12) / 11)
     train(resumed, make_schedule(**length), done=3)
     assert resumed.moments == engine.moments[-len(resumed.moments) :]
 
@@ -177,11 +177,11 @@ def test_the_recorder_has_memory():
 @pytest.mark.parametrize(
     ("given_", "expected"), [("sgd", SGD()), ("adagrad", AdaGrad(30.0)), (AdaGrad(2.0), AdaGrad(2.0)), (SGD(), SGD())]
 )
-def test_optimisers_by_name_or_object(given_, expected):
+def test_optimizers_by_name_or_object(given_, expected):
     assert make_optimizer(given_) == expected
 
 
 @pytest.mark.parametrize("bad", ["adam", None, AdaGrad(0.0), AdaGrad(-1.0), AdaGrad(float("nan")), AdaGrad("1")])
-def test_other_optimisers_are_refused(bad):
+def test_other_optimizers_are_refused(bad):
     with pytest.raises(ParameterError, match=r"optimizer must be one of|AdaGrad.initial must be"):
         make_optimizer(bad)

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from topnrank import Interactions, Model
     from topnrank._typing import Float32Array, Int64Array
 
-MOST_VALUES = 20
+MAX_VALUES = 20
 """Up to so many different ratings are counted one by one; beyond, quantiles are told."""
 
 
@@ -56,7 +56,7 @@ def _distribution(values: "Float32Array") -> dict[str, Any]:
     import numpy as np
 
     distinct, counts = np.unique(values, return_counts=True)
-    if len(distinct) <= MOST_VALUES:
+    if len(distinct) <= MAX_VALUES:
         return {f"{value:g}": count for value, count in zip(distinct.tolist(), counts.tolist(), strict=True)}
     quantiles = np.quantile(values, [0.0, 0.25, 0.5, 0.75, 1.0]).tolist()
     return dict(zip(("min", "25 %", "median", "75 %", "max"), quantiles, strict=True))

@@ -62,9 +62,9 @@ def table_format(path: str) -> str:
 
 def require_writable(path: str) -> None:
     """Fails now rather than after the work when no file can be made at `path`."""
-    from topnrank.io.paths import RemotePath, place
+    from topnrank.io.paths import RemotePath, parse_path
 
-    target = place(path)
+    target = parse_path(path)
     if isinstance(target, RemotePath):
         target.require_writable()
         return
@@ -179,9 +179,9 @@ def _text(path: str) -> str:
 
 
 def _bytes(path: str) -> bytes:
-    from topnrank.io.paths import place
+    from topnrank.io.paths import parse_path
 
     try:
-        return place(path).read_bytes()
+        return parse_path(path).read_bytes()
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror or error}); check the path") from None

@@ -25,7 +25,7 @@ class Output:
     def _console(self) -> "Console":
         from rich.console import Console
 
-        # Ids and titles are not ours: nothing in them is markup, and no number in them gets a colour.
+        # Ids and titles are not ours: nothing in them is markup, and no number in them gets a color.
         plain = Console(markup=False, emoji=False, highlight=False)
         return plain if plain.is_terminal else Console(markup=False, emoji=False, highlight=False, width=PIPE_WIDTH)
 

@@ -7,20 +7,20 @@ from topnrank.cli.output import Output
 if TYPE_CHECKING:
     from topnrank import Model
 
-TASKS = {"rated": "the items a user has rated", "catalogue": "all items"}
+TASKS = {"rated": "the items a user has rated", "catalog": "all items"}
 
 
-def tell_what_was_learnt(model: "Model", single: int, output: Output) -> None:
-    """Notes on which task the data meant, and on `single` users with one row, from whom no order could be learnt."""
+def log_training_notes(model: "Model", single: int, output: Output) -> None:
+    """Notes on which task the data meant, and on `single` users with one row, from whom no order could be learned."""
     from topnrank.models.factor.model import FactorModel
     from topnrank.models.topnrank.model import TopNRank
 
     if isinstance(model, TopNRank) and model.protocol is None:
         output.note(
-            f"by the data the model ranks {TASKS[model.protocol_]}; --set protocol=rated|catalogue says otherwise"
+            f"by the data the model ranks {TASKS[model.protocol_]}; --set protocol=rated|catalog says otherwise"
         )
     if single and isinstance(model, FactorModel) and not model.settled().relevant_only():
-        output.note(f"users with one row only, from whom no order was learnt: {single}")
+        output.note(f"users with one row only, from whom no order was learned: {single}")
 
 
 @final

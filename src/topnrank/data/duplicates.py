@@ -14,7 +14,7 @@ from topnrank.data.ids import IdMap
 from topnrank.errors import DataError
 
 # ----------------------------------------------------------------------------------------------------
-# Groups of neighbouring rows: the order that makes them, the winning row of each, and sums.
+# Groups of neighboring rows: the order that makes them, the winning row of each, and sums.
 
 
 _SIGNLESS_BITS = 63
@@ -182,7 +182,7 @@ _VALUES = ("ratings", "types", "weights", "timestamps")
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class CodedColumns:
     """Checked columns, all of shape (n,), with the id maps their codes refer to."""
 
     users: IdMap
@@ -229,7 +229,7 @@ class Rows:
         return keys
 
 
-def unique_rows(rows: Rows, rule: str, locate: Locate) -> tuple[Rows, int]:
+def unique_rows(rows: CodedColumns, rule: str, locate: Locate) -> tuple[CodedColumns, int]:
     """`rows` in CSR order with duplicates treated by `rule`, and how many rows were merged away."""
     if len(rows.user_codes) >= many_rows.MANY and many_rows.CsrOrder.fits(len(rows.user_codes), rows.n_cells):
         arranged = _arranged(rows)
@@ -248,7 +248,7 @@ def unique_rows(rows: Rows, rule: str, locate: Locate) -> tuple[Rows, int]:
     return _merge(rows.reorder(order), starts, rule), len(order) - len(starts)
 
 
-def _arranged(rows: Rows) -> Rows | None:
+def _arranged(rows: CodedColumns) -> CodedColumns | None:
     """Many `rows` in CSR order; None where some are repeated."""
     cells = rows.cells()
     if many_rows.is_ascending(rows.user_codes, cells):
@@ -266,7 +266,7 @@ def _arranged(rows: Rows) -> Rows | None:
     return replace(rows, **columns)
 
 
-def _merge(rows: Rows, starts: Int64Array, rule: str) -> Rows:
+def _merge(rows: CodedColumns, starts: Int64Array, rule: str) -> CodedColumns:
     """One row for each group of sorted `rows`."""
     if rule == "sum":
         _valued(rows, rule)
@@ -276,7 +276,7 @@ def _merge(rows: Rows, starts: Int64Array, rule: str) -> Rows:
     return rows.reorder(winners(starts, len(rows.user_codes), criteria))
 
 
-def _valued(rows: Rows, rule: str) -> Float32Array:
+def _valued(rows: CodedColumns, rule: str) -> Float32Array:
     value = rows.weights if rows.ratings is None else rows.ratings
     if value is None:
         raise DataError(
@@ -285,7 +285,7 @@ def _valued(rows: Rows, rule: str) -> Float32Array:
     return value
 
 
-def _duplicate_error(rows: Rows, order: Int64Array, is_first: NDArray[np.bool_], locate: Locate) -> DataError:
+def _duplicate_error(rows: CodedColumns, order: Int64Array, is_first: NDArray[np.bool_], locate: Locate) -> DataError:
     """Names the earliest row that repeats another one."""
     repeats = np.flatnonzero(~is_first)
     at = repeats[np.argmin(order[repeats])]

@@ -1,4 +1,4 @@
-"""From any frame to checked columns: the usual names of columns, Arrow tables, `Rows`."""
+"""From any frame to checked columns: the usual names of columns, Arrow tables, `CodedColumns`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from topnrank.data.columns import Column, Locate, numbers, timestamps
-from topnrank.data.duplicates import Rows
+from topnrank.data.duplicates import CodedColumns
 from topnrank.data.ids import IdMap
 from topnrank.errors import DataError
 
@@ -92,7 +92,7 @@ def as_table(frame: Any) -> pa.Table:
     )
 
 
-def rows_of_table(table: pa.Table, columns: Columns, *, source: str, locate: Locate) -> Rows:
+def rows_of_table(table: pa.Table, columns: Columns, *, source: str, locate: Locate) -> CodedColumns:
     """The checked columns of a table, rows in the order of the table."""
     check_columns(table.column_names, columns, source=source)
     if table.num_rows == 0:
@@ -111,7 +111,7 @@ def rows_of_table(table: pa.Table, columns: Columns, *, source: str, locate: Loc
     items, item_codes = IdMap.encode_column(column(columns.item))
     names, types = (None, None) if columns.type is None else IdMap.encode_column(_text(column(columns.type)))
     pool.release_unused()  # the ids, half of it all; each time costs the next reader fresh memory
-    return Rows(
+    return CodedColumns(
         users,
         items,
         user_codes,

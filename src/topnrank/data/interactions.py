@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from topnrank._checks import one_of
 from topnrank._typing import BoolArray, Float32Array, IdArray, Int32Array, Int64Array, IntArray
 from topnrank.data.columns import Column, Locate, numbers, rows_of
-from topnrank.data.duplicates import DUPLICATE_RULES, Rows, unique_rows
+from topnrank.data.duplicates import DUPLICATE_RULES, CodedColumns, unique_rows
 from topnrank.data.frames import Columns, as_table, resolve_columns, rows_of_table
 from topnrank.data.ids import IdMap
 from topnrank.errors import DataError, ParameterError
@@ -295,11 +295,11 @@ class Interactions:
         if len(coo.data) == 0:
             raise DataError("matrix: no entries; at least one interaction is needed")
         column: dict[str, Any] = {f"{values}s": numbers(entries)}
-        rows = Rows(users, items, user_numbers[coo.row], item_numbers[coo.col], **column)
+        rows = CodedColumns(users, items, user_numbers[coo.row], item_numbers[coo.col], **column)
         return cls._of_rows(rows, "sum", entries.locate)
 
     @classmethod
-    def _of_rows(cls, rows: Rows, duplicates: str, locate: Locate) -> Self:
+    def _of_rows(cls, rows: CodedColumns, duplicates: str, locate: Locate) -> Self:
         rows, merged = unique_rows(rows, duplicates, locate)
         return cls(
             users=rows.users,

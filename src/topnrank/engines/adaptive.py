@@ -8,11 +8,11 @@ from typing import final
 import numpy as np
 
 from topnrank._typing import Int64Array
-from topnrank.engines.base import LAST, Engine, Moment, Problem, State, Visit
+from topnrank.engines.base import END_OF_TRAINING, Engine, Problem, State, StepReport, TrainingTime
 
 STEP = "step_size"
 """Name under which the step is kept among the accumulators, so that a resumed run goes on with it."""
-MOST_HALVINGS = 60
+MAX_HALVINGS = 60
 
 
 @final
@@ -28,31 +28,31 @@ class AdaptiveEngine:
         """The state of the engine that is driven."""
         return self.driven.state
 
-    def visit(self, users: Int64Array, moment: Moment = LAST) -> Visit:
+    def step(self, users: Int64Array, when: TrainingTime = END_OF_TRAINING) -> StepReport:
         """One step that lowers the loss; none, with nothing moved, where even the smallest does not."""
         step = self.state.accumulators[STEP]
         first = step.copy()
-        start = self._loss(users, moment)
+        start = self._loss(users, when)
         put_back = self.driven.remember()
-        for _ in range(MOST_HALVINGS):
+        for _ in range(MAX_HALVINGS):
             self.driven.problem = _with_rate(self.problem, float(step[0]))
-            visit = self.driven.visit(users, moment)
-            if self._loss(users, moment) < start:
+            report = self.driven.step(users, when)
+            if self._loss(users, when) < start:
                 step *= 2.0
-                return visit
+                return report
             put_back()
             step /= 2.0
         step[...] = first
-        return visit._replace(moved=0.0)
+        return report._replace(moved=0.0)
 
     def remember(self) -> Callable[[], None]:
         """As the engine that is driven."""
         return self.driven.remember()
 
-    def _loss(self, users: Int64Array, moment: Moment) -> float:
+    def _loss(self, users: Int64Array, when: TrainingTime) -> float:
         """Loss of the lists plus lambda ||theta||^2, counted once a visit like its gradient."""
         self.driven.problem = _with_rate(self.problem, 0.0)
-        return self.driven.visit(users, moment).value + self._penalty(users)
+        return self.driven.step(users, when).value + self._penalty(users)
 
     def _penalty(self, users: Int64Array) -> float:
         rows, scorer, total = self.problem.rows, self.problem.scorer, 0.0

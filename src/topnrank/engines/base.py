@@ -17,7 +17,7 @@ import numpy as np
 
 from topnrank._typing import Float64Array, Int32Array, Int64Array
 from topnrank.losses.base import Objective
-from topnrank.scorers import Neighbours, Parameters, Rows, Rule, Scorer
+from topnrank.scorers import Neighbors, Parameters, Scorer, TrainingLists, UpdateRule
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class Problem:
 
     scorer: Scorer
     objective: Objective
-    rows: Rows
-    rules: dict[str, Rule]
+    rows: TrainingLists
+    rules: dict[str, UpdateRule]
     """How each block of parameters steps."""
     negatives: int = 0
     """Unobserved items sampled into each list at each visit."""
@@ -37,16 +37,16 @@ class Problem:
     """Whether users and items step at once, both from the parameters before the visit."""
     adaptive: bool = False
     """Whether the step adapts itself: full batches, no AdaGrad, nothing sampled (`engines.adaptive`)."""
-    chances: Int64Array | None = None
+    sampling_weights: Int64Array | None = None
     """(n_items,) whole numbers that the chance to be sampled is proportional to; None for equal chances."""
     shared: bool = False
     """Whether the sampled rows of a list count together as many visits as its own rows, for the penalty; else one each."""
-    neighbours: Neighbours | None = None
-    """A fixed item-to-item term of the scores beside the scorer; its scale is learnt."""
+    neighbors: Neighbors | None = None
+    """A fixed item-to-item term of the scores beside the scorer; its scale is learned."""
     first_user: int = 0
     """The number of the first user of `rows` among all users, by which its random draws are named."""
     n_items: int = 0
-    """Items of the catalogue; 0 for as many as the state has rows."""
+    """Items of the catalog; 0 for as many as the state has rows."""
     item_rows: Float64Array | None = None
     """(n_items,) rows of each item in a pass over all users, where `rows` are those of some (`local_passes`)."""
 
@@ -64,7 +64,7 @@ class State:
         return cls(parameters, {name: np.full_like(block, accumulator) for name, block in parameters.items()})
 
 
-class Moment(NamedTuple):
+class TrainingTime(NamedTuple):
     """When a visit happens."""
 
     iteration: int = 0
@@ -73,7 +73,7 @@ class Moment(NamedTuple):
     """Share of the training that is done: 0 at the first visit, 1 at the last"""
 
 
-class Visit(NamedTuple):
+class StepReport(NamedTuple):
     """What one batch reports."""
 
     value: float
@@ -98,12 +98,12 @@ class ItemSums(NamedTuple):
     in_histories: Float64Array
     """(t,) and that of the blocks of the histories' items"""
     scale: Float64Array
-    """What is no item's: (1,) sum of the gradients of the neighbours' scale"""
-    visit: Visit
+    """What is no item's: (1,) sum of the gradients of the neighbors' scale"""
+    report: StepReport
     """Of these users; `moved` counts their own vectors only"""
 
 
-LAST = Moment()
+END_OF_TRAINING = TrainingTime()
 
 
 class Engine(Protocol):
@@ -117,7 +117,7 @@ class Engine(Protocol):
         """The numbers that change."""
         ...
 
-    def visit(self, users: Int64Array, moment: Moment = LAST) -> Visit:
+    def step(self, users: Int64Array, when: TrainingTime = END_OF_TRAINING) -> StepReport:
         """One batch-synchronous iteration over `users`; changes `state` in place."""
         ...
 

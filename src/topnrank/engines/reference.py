@@ -6,14 +6,14 @@ from typing import Any, final
 import numpy as np
 
 from topnrank._typing import Float64Array, FloatArray, Int32Array, Int64Array
-from topnrank.engines.base import LAST, Moment, Problem, State, Visit, remember_arrays
-from topnrank.losses.base import ListGradient, Occasion, evaluate_list
+from topnrank.engines.base import END_OF_TRAINING, Problem, State, StepReport, TrainingTime, remember_arrays
+from topnrank.losses.base import ListContext, ListGradient, evaluate_list
 from topnrank.rng import SAMPLING, draws_below, visit_keys
-from topnrank.scorers import Parameters, Rows, Rule, Visited
+from topnrank.scorers import Parameters, TrainingLists, UpdateRule, UserRows
 from topnrank.scorers.neighbors import SCALE
 
 
-def step(rule: Rule, gradient: FloatArray, block: FloatArray, accumulator: FloatArray, rows: Any) -> float:
+def step(rule: UpdateRule, gradient: FloatArray, block: FloatArray, accumulator: FloatArray, rows: Any) -> float:
     """Steps `block[rows]` along `gradient` (penalty included); returns the squared distance moved."""
     if rule.adagrad:
         accumulator[rows] += gradient**2
@@ -22,7 +22,7 @@ def step(rule: Rule, gradient: FloatArray, block: FloatArray, accumulator: Float
     return float(np.sum((rule.rate * gradient) ** 2))
 
 
-def visited(rows: Rows, user: int, problem: Problem, n_items: int, key: int) -> Visited:
+def visited(rows: TrainingLists, user: int, problem: Problem, n_items: int, key: int) -> UserRows:
     """The user's rows as `kernels.batches.lay_out` lays them out, sampled items included."""
     own = rows.of(user)
     order = np.arange(own.start, own.stop)
@@ -37,16 +37,20 @@ def visited(rows: Rows, user: int, problem: Problem, n_items: int, key: int) -> 
     unknown = np.zeros((sampled.size, rows.residuals.shape[1]))
     residuals = np.concatenate([rows.residuals[order], unknown]) if rows.residuals.size else np.empty((0, 1))
     items, gains = np.concatenate([rows.items[order], sampled]), np.concatenate([rows.gains[order], nothing])
-    strengths = rows.strengths[order].astype(np.float64) if rows.strengths.size else np.ones(order.size)
-    return Visited(user, items, gains, residuals, aside.size, order.size, weights, strengths)
+    recency_weights = (
+        rows.recency_weights[order].astype(np.float64) if rows.recency_weights.size else np.ones(order.size)
+    )
+    return UserRows(user, items, gains, residuals, aside.size, order.size, weights, recency_weights)
 
 
 def _sample(unobserved: Int64Array, problem: Problem, key: int) -> tuple[Int32Array, Float64Array]:
-    """Items drawn by their chances, and self-normalised importance weights: their sum is the number of unobserved items."""
-    chances = np.ones(unobserved.size, np.int64) if problem.chances is None else problem.chances[unobserved]
-    ends = np.cumsum(chances)
+    """Items drawn by their chances, and self-normalized importance weights: their sum is the number of unobserved items."""
+    sampling_weights = (
+        np.ones(unobserved.size, np.int64) if problem.sampling_weights is None else problem.sampling_weights[unobserved]
+    )
+    ends = np.cumsum(sampling_weights)
     drawn = np.searchsorted(ends, draws_below(key, SAMPLING, int(ends[-1]), problem.negatives), side="right")
-    inverse = 1.0 / chances[drawn]
+    inverse = 1.0 / sampling_weights[drawn]
     return unobserved[drawn].astype(np.int32), unobserved.size * inverse / inverse.sum()
 
 
@@ -62,16 +66,16 @@ class ReferenceEngine:
         """Keeps the parameters as they are; what is returned puts them back."""
         return remember_arrays(self.state.parameters)
 
-    def visit(self, users: Int64Array, moment: Moment = LAST) -> Visit:
+    def step(self, users: Int64Array, when: TrainingTime = END_OF_TRAINING) -> StepReport:
         """Users first, then the items they touch."""
         n_items = self.state.parameters["item_bias"].size
         numbers = np.asarray(users, np.int64) + self.problem.first_user
-        keys = visit_keys(self.problem.seed, moment.iteration, numbers)
+        keys = visit_keys(self.problem.seed, when.iteration, numbers)
         batch = [
             (visited(self.problem.rows, int(user), self.problem, n_items, int(key)), int(key))
             for user, key in zip(users, keys, strict=True)
         ]
-        lists = first = [self._evaluate(one, key, moment) for one, key in batch]
+        lists = first = [self._evaluate(one, key, when) for one, key in batch]
         value, active = sum(g.value for g in lists), sum(g.active for g in lists)
         before = {name: block.copy() for name, block in self.state.parameters.items()}
         moved = 0.0
@@ -79,45 +83,47 @@ class ReferenceEngine:
             moved = sum(self._step_user(one, g) for (one, _), g in zip(batch, lists, strict=True))
             if not self.problem.simultaneous:
                 before = self.state.parameters
-                lists = [self._evaluate(one, key, moment) for one, key in batch]
+                lists = [self._evaluate(one, key, when) for one, key in batch]
         moved += self._step_items([one for one, _ in batch], lists, before)
         moved += self._step_scale([one for one, _ in batch], first)
-        return Visit(value, active, len(users), moved)
+        return StepReport(value, active, len(users), moved)
 
-    def _evaluate(self, one: Visited, key: int, moment: Moment) -> ListGradient:
+    def _evaluate(self, one: UserRows, key: int, when: TrainingTime) -> ListGradient:
         scores = self.problem.scorer.scores(self.state.parameters, one)
-        if self.problem.neighbours is not None:
-            scores = scores + self.state.parameters[SCALE][0] * self._links(one)
-        occasion = Occasion(one.items.size - one.own, one.weights, key, moment.progress)
-        return evaluate_list(self.problem.objective, scores, one.gains[one.first :], occasion)
+        if self.problem.neighbors is not None:
+            scores = scores + self.state.parameters[SCALE][0] * self._neighbor_scores(one)
+        context = ListContext(one.items.size - one.own, one.weights, key, when.progress)
+        return evaluate_list(self.problem.objective, scores, one.gains[one.first :], context)
 
-    def _links(self, one: Visited) -> Float64Array:
+    def _neighbor_scores(self, one: UserRows) -> Float64Array:
         """z of the user's list: own rows as prepared, sampled ones from the user's likes."""
-        rows, neighbours = self.problem.rows, self.problem.neighbours
-        assert neighbours is not None
+        rows, neighbors = self.problem.rows, self.problem.neighbors
+        assert neighbors is not None
         mine = rows.of(one.user)
-        prepared = dict(zip(rows.items[mine].tolist(), rows.links[mine].tolist(), strict=True))
+        prepared = dict(zip(rows.items[mine].tolist(), rows.neighbor_scores[mine].tolist(), strict=True))
         own = [prepared[item] for item in one.items[one.first : one.own].tolist()]
         liked = rows.gains[mine] > 0.0
-        strengths = rows.strengths[mine][liked] if rows.strengths.size else None
-        sampled = neighbours.links(rows.items[mine][liked], one.items[one.own :], strengths)
+        recency_weights = rows.recency_weights[mine][liked] if rows.recency_weights.size else None
+        sampled = neighbors.neighbor_scores(rows.items[mine][liked], one.items[one.own :], recency_weights)
         return np.concatenate([np.array(own), sampled])
 
-    def _step_scale(self, batch: list[Visited], lists: list[ListGradient]) -> float:
-        if self.problem.neighbours is None:
+    def _step_scale(self, batch: list[UserRows], lists: list[ListGradient]) -> float:
+        if self.problem.neighbors is None:
             return 0.0
-        total = sum(float(g.user @ self._links(one)) for one, g in zip(batch, lists, strict=True)) / len(batch)
+        total = sum(float(g.user @ self._neighbor_scores(one)) for one, g in zip(batch, lists, strict=True)) / len(
+            batch
+        )
         block, rule = self.state.parameters[SCALE], self.problem.rules[SCALE]
         gradient = np.array([total + rule.decay * block[0]])
         return step(rule, gradient, block, self.state.accumulators[SCALE], np.zeros(1, np.int64))
 
-    def _step_user(self, one: Visited, gradient: ListGradient) -> float:
+    def _step_user(self, one: UserRows, gradient: ListGradient) -> float:
         name = str(self.problem.scorer.user_block)
         block, rule = self.state.parameters[name], self.problem.rules[name]
         g = self.problem.scorer.user_gradient(self.state.parameters, one, gradient.user)
         return step(rule, g + rule.decay * block[one.user], block, self.state.accumulators[name], one.user)
 
-    def _step_items(self, batch: list[Visited], lists: list[ListGradient], before: Parameters) -> float:
+    def _step_items(self, batch: list[UserRows], lists: list[ListGradient], before: Parameters) -> float:
         """Every touched item once, along the sum over its visits; the penalty counts once a visit."""
         sums: Parameters = {}
         visits = {name: np.zeros(block.shape[0]) for name, block in before.items() if name != SCALE}
@@ -130,17 +136,17 @@ class ReferenceEngine:
                 np.add.at(sums.setdefault(name, np.zeros_like(before[name])), items, part)
         return sum(self._step_block(name, total, visits[name]) for name, total in sums.items())
 
-    def _counts(self, one: Visited) -> Float64Array:
+    def _counts(self, one: UserRows) -> Float64Array:
         """How many visits each row of the list counts as."""
         own, sampled = one.own - one.first, one.items.size - one.own
         count = own / sampled if self.problem.shared and sampled else 1.0
         return np.repeat([1.0, count], [own, sampled])
 
     def _step_block(self, name: str, total: FloatArray, visits: FloatArray) -> float:
-        block, rule, touched = self.state.parameters[name], self.problem.rules[name], np.flatnonzero(visits)
-        count = visits[touched].reshape(-1, *[1] * (block.ndim - 1))
-        gradient = total[touched] + rule.decay * count * block[touched]
-        return step(rule, gradient, block, self.state.accumulators[name], touched)
+        block, rule, active_items = self.state.parameters[name], self.problem.rules[name], np.flatnonzero(visits)
+        count = visits[active_items].reshape(-1, *[1] * (block.ndim - 1))
+        gradient = total[active_items] + rule.decay * count * block[active_items]
+        return step(rule, gradient, block, self.state.accumulators[name], active_items)
 
 
 def _in_float64(blocks: Parameters) -> Parameters:

@@ -1,8 +1,8 @@
 """Expected ranking metrics of many users' lists; tied scores stand in random order.
 
-Only *labelled* candidates (the user's test rows) can add to a metric, so a list is stored as its labelled candidates,
+Only *labeled* candidates (the user's test rows) can add to a metric, so a list is stored as its labeled candidates,
 best first, each with the number of candidates above it and in its tie group. The expected value of every metric follows
-from that exactly, whether the list holds ten rated items or a whole catalogue, and nothing but the labels is sorted.
+from that exactly, whether the list holds ten rated items or a whole catalog, and nothing but the labels is sorted.
 """
 
 from typing import NamedTuple
@@ -40,7 +40,7 @@ class RankedLists(NamedTuple):
     gain: Float64Array
     """(n_rows,) graded gain."""
     stop: Float64Array
-    """(n_rows,) chance that the reader of ERR stops at this item; unlabelled candidates: 0."""
+    """(n_rows,) chance that the reader of ERR stops at this item; unlabeled candidates: 0."""
     length: Int64Array
     """(n_users,) candidates of each list."""
 
@@ -62,7 +62,7 @@ class Group(NamedTuple):
 def stop_chances(stop: Float64Array, size: int, places: int) -> tuple[Float64Array, float]:
     """Chance that ERR's reader stops at each of the first `places` places of a tie group, and that they read past it.
 
-    `passed[j]` is the mean, over all j of the group's labelled items, of their product of (1 - stop);
+    `passed[j]` is the mean, over all j of the group's labeled items, of their product of (1 - stop);
     `standing[j]` the chance that j of them stand on the places so far (the other `size - n` items stop nobody).
     """
     n = stop.size
@@ -73,15 +73,15 @@ def stop_chances(stop: Float64Array, size: int, places: int) -> tuple[Float64Arr
             passed[j] = ((x + 1 - j) * passed[j] + j * (1.0 - stop[x]) * passed[j - 1]) / (x + 1)
     standing = np.zeros(n + 1)
     standing[0] = 1.0
-    chances = np.zeros(places)
+    sampling_weights = np.zeros(places)
     for place in range(places):
         left = size - place
         for j in range(min(place, n - 1), -1, -1):
             step = standing[j] * (n - j) / left
-            chances[place] += step * (passed[j] - passed[j + 1])
+            sampling_weights[place] += step * (passed[j] - passed[j + 1])
             standing[j + 1] += step
             standing[j] = standing[j] * (left - n + j) / left
-    return chances, passed[n]
+    return sampling_weights, passed[n]
 
 
 @kernel
@@ -259,13 +259,13 @@ def _place(candidates, levels, depth, above, tied):
 
 
 @parallel_kernel
-def _place_in_catalogue(block, indptr, levels, depth, above, tied, length):
+def _place_in_catalog(block, indptr, levels, depth, above, tied, length):
     for user in prange(block.shape[0]):
         start, end = indptr[user], indptr[user + 1]
         length[user] = _place(block[user], levels[start:end], depth, above[start:end], tied[start:end])
 
 
-def place_in_catalogue(
+def place_in_catalog(
     block: Float32Array, indptr: Int64Array, levels: Float32Array, depth: int
 ) -> tuple[Int64Array, Int64Array, Int64Array]:
     """Where scores stand among all items whose score in `block` is not NaN.
@@ -289,5 +289,5 @@ def place_in_catalogue(
     above = np.empty(levels.size, np.int64)
     tied = np.empty(levels.size, np.int64)
     length = np.empty(block.shape[0], np.int64)
-    _place_in_catalogue(block, indptr, levels, depth, above, tied, length)
+    _place_in_catalog(block, indptr, levels, depth, above, tied, length)
     return above, tied, length

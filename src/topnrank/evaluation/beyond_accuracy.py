@@ -12,7 +12,7 @@ from topnrank.evaluation.metrics import Metric
 from topnrank.kernels.top_items import top_items
 
 
-class Crowd(NamedTuple):
+class ItemCounts(NamedTuple):
     """How many users the training data have."""
 
     by_item: Float64Array
@@ -65,7 +65,9 @@ class TopLists:
     """(n_users,) mean number of training users over each user's own training items; empty if not wanted"""
 
     @classmethod
-    def of(cls, metrics: Sequence[Metric], model: Ranker, users: Int64Array, crowd: Crowd | None = None) -> "TopLists":
+    def of(
+        cls, metrics: Sequence[Metric], model: Ranker, users: Int64Array, crowd: ItemCounts | None = None
+    ) -> "TopLists":
         """Empty, for those of `metrics` that need it; `users` are the model's numbers of them.
 
         `crowd` is that of all training data, where `model` knows but a part of the users.
@@ -102,7 +104,7 @@ class TopLists:
             self.add(owner, best.ravel(), np.tile(np.arange(self.depth), len(best)))
 
     def coverage(self, cut: int) -> float:
-        """Share of the catalogue in some user's top `cut`."""
+        """Share of the catalog in some user's top `cut`."""
         return float(self.shown[cut].mean())
 
     def value(self, metric: Metric) -> Float64Array:
@@ -116,12 +118,12 @@ def needs_crowd(metrics: Sequence[Metric]) -> bool:
     return any(metric.kind in ("novelty", "popularity") for metric in metrics)
 
 
-def training_users(model: Ranker) -> Crowd:
+def training_users(model: Ranker) -> ItemCounts:
     """Training users of each item, and of all; rows of one pair count once."""
     owner = np.repeat(np.arange(len(model.user_map)), np.diff(model.seen_indptr))
     pairs = np.unique(owner * len(model.item_map) + model.seen_indices)
     counts = np.bincount(pairs % len(model.item_map), minlength=len(model.item_map))
-    return Crowd(counts.astype(np.float64), int((np.diff(model.seen_indptr) > 0).sum()))
+    return ItemCounts(counts.astype(np.float64), int((np.diff(model.seen_indptr) > 0).sum()))
 
 
 def _profiles(model: Ranker, users: Int64Array, seen_by: Float64Array) -> Float64Array:

@@ -13,14 +13,14 @@ from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError, ParameterError
 from topnrank.evaluation.labels import RELEVANT, Matched, Ranker, match
 from topnrank.evaluation.metrics import BEYOND, GRADED, NOTES, Metric, parse_metrics
-from topnrank.evaluation.protocols import PROTOCOLS, Ranking, rank_catalogue, rank_rated
+from topnrank.evaluation.protocols import PROTOCOLS, Ranking, rank_catalog, rank_rated
 from topnrank.evaluation.result import Evaluation
 from topnrank.kernels.jit import threads
 
 _CANDIDATES = {
     "rated": "each user's own test items are ranked",
-    "catalogue": "all items of the model but the user's training items are ranked",
-    "catalogue with seen items": "all items of the model are ranked, training items included",
+    "catalog": "all items of the model but the user's training items are ranked",
+    "catalog with seen items": "all items of the model are ranked, training items included",
 }
 
 
@@ -28,7 +28,7 @@ def evaluate(
     model: Ranker,
     test: Interactions,
     *,
-    protocol: Literal["rated", "catalogue"] = "rated",
+    protocol: Literal["rated", "catalog"] = "rated",
     metrics: str | Sequence[str] = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "ndcg@20"),
     relevant: float | None = RELEVANT,
     exclude_seen: bool = True,
@@ -45,7 +45,7 @@ def evaluate(
     test
         Held-out rows.
     protocol
-        "rated" ranks the user's own test items (the paper's protocol); "catalogue" all items of the model, never a
+        "rated" ranks the user's own test items (the paper's protocol); "catalog" all items of the model, never a
         sample of them.
     metrics
         Names such as "ndcg@10", "map", "auc"; without "@k" the whole list counts. Beyond accuracy "coverage@10" (share of
@@ -55,7 +55,7 @@ def evaluate(
         Lowest rating of a relevant row. With None, or where there are no ratings: weight > 0 if the data have
         weights, else every row.
     exclude_seen
-        Whether "catalogue" leaves out the items each user has in training; test rows among them are left out, too.
+        Whether "catalog" leaves out the items each user has in training; test rows among them are left out, too.
     num_threads
         0 for all; the results do not depend on it.
     """
@@ -67,14 +67,14 @@ def evaluate(
         if protocol == "rated":
             ranking = rank_rated(model, matched.labels, wanted)
         else:
-            ranking = rank_catalogue(model, matched.labels, wanted, exclude_seen=exclude_seen)
+            ranking = rank_catalog(model, matched.labels, wanted, exclude_seen=exclude_seen)
     check_rows_left(len(matched.labels.items), ranking.n_seen)
     return _summary(matched, ranking, wanted, candidates_of(protocol, exclude_seen))
 
 
 def candidates_of(protocol: str, exclude_seen: bool) -> str:
     """What is ranked, in words that begin with the protocol."""
-    candidates = "catalogue with seen items" if protocol == "catalogue" and not exclude_seen else protocol
+    candidates = "catalog with seen items" if protocol == "catalog" and not exclude_seen else protocol
     return f"{protocol}: {_CANDIDATES[candidates]}"
 
 
@@ -111,7 +111,7 @@ class Counts:
     n_unknown_items: int
     n_seen: int
     all_relevant: bool
-    """Whether every labelled item is relevant"""
+    """Whether every labeled item is relevant"""
 
     def check(self) -> None:
         """At least one user has a relevant item."""

@@ -24,7 +24,7 @@ class Ranker(Protocol):
 
     @property
     def item_map(self) -> IdMap:
-        """Ids of the items the model knows: its catalogue."""
+        """Ids of the items the model knows: its catalog."""
 
     @property
     def seen_indptr(self) -> Int64Array:

@@ -43,7 +43,7 @@ class Metric:
     """One metric as asked for."""
 
     name: str
-    """As the caller spelt it, such as "ndcg@10"."""
+    """As the caller spelled it, such as "ndcg@10"."""
     kind: str
     """One of `METRICS`."""
     cut: int

@@ -8,15 +8,15 @@ import numpy as np
 from topnrank._typing import Float32Array, Float64Array, Int64Array
 from topnrank.errors import DivergenceError
 from topnrank.evaluation import _metrics_kernel as kernels
-from topnrank.evaluation.beyond_accuracy import Crowd, TopLists
+from topnrank.evaluation.beyond_accuracy import ItemCounts, TopLists
 from topnrank.evaluation.labels import Labels, Ranker
 from topnrank.evaluation.metrics import Measured, Metric, cuts_of, depth_of
-from topnrank.kernels.top_items import forget
+from topnrank.kernels.top_items import mask_seen
 
-PROTOCOLS = ("rated", "catalogue")
+PROTOCOLS = ("rated", "catalog")
 
 _BLOCK_BYTES = 24 * 2**20
-"""Size of a block of scores in `catalogue`: larger ones do not fit the cache."""
+"""Size of a block of scores in `catalog`: larger ones do not fit the cache."""
 
 _PAIRS = 2**17
 """Pairs scored at once in `rated`: a model gathers a vector or two for each."""
@@ -32,7 +32,7 @@ class Ranking:
     """Test rows left out because the user has the item in training."""
 
 
-def rank_rated(model: Ranker, labels: Labels, metrics: Sequence[Metric], crowd: Crowd | None = None) -> Ranking:
+def rank_rated(model: Ranker, labels: Labels, metrics: Sequence[Metric], crowd: ItemCounts | None = None) -> Ranking:
     """Lists that hold the user's own test items; those the model does not know come last. For `crowd` see `TopLists`."""
     scores = np.full(len(labels.items), -np.inf, dtype=np.float32)
     known = np.flatnonzero(labels.items >= 0)
@@ -52,8 +52,8 @@ def rank_rated(model: Ranker, labels: Labels, metrics: Sequence[Metric], crowd: 
     return Ranking(_measure(ranked, places, metrics), top)
 
 
-def rank_catalogue(
-    model: Ranker, labels: Labels, metrics: Sequence[Metric], *, exclude_seen: bool, crowd: Crowd | None = None
+def rank_catalog(
+    model: Ranker, labels: Labels, metrics: Sequence[Metric], *, exclude_seen: bool, crowd: ItemCounts | None = None
 ) -> Ranking:
     """Lists that hold every item of the model, without the user's training items where `exclude_seen`.
 
@@ -83,7 +83,7 @@ def _rank_block(block: Float32Array, labels: Labels, metrics: Sequence[Metric]) 
     order = kernels.order_lists(scores, labels.indptr)
     groups = _tie_groups(scores[order], labels.owner)
     indptr = np.searchsorted(groups.owner, np.arange(len(labels.users) + 1))
-    above, tied, length = kernels.place_in_catalogue(block, indptr, scores[order][groups.starts], depth_of(metrics))
+    above, tied, length = kernels.place_in_catalog(block, indptr, scores[order][groups.starts], depth_of(metrics))
     places = (np.repeat(above, groups.sizes), np.repeat(tied, groups.sizes), length)
     return _measure(labels.rows(order), places, metrics), len(scores)
 
@@ -95,13 +95,13 @@ def _scores(model: Ranker, users: Int64Array, *, exclude_seen: bool) -> Float32A
         row, item = np.argwhere(np.isnan(block))[0]
         raise _nan_error(model, int(users[row]), int(item))
     if exclude_seen:
-        forget(block, model.seen_indptr, model.seen_indices, users)
+        mask_seen(block, model.seen_indptr, model.seen_indices, users)
     return block
 
 
 @dataclass(frozen=True)
 class _TieGroups:
-    """Neighbouring rows of one user with equal scores, (n_groups,) each."""
+    """Neighboring rows of one user with equal scores, (n_groups,) each."""
 
     starts: Int64Array
     sizes: Int64Array

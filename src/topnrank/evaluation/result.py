@@ -20,7 +20,7 @@ class Evaluation:
     user_ids: IdArray
     """Original ids of the users with test rows whom the model knows."""
     protocol: str
-    """"rated" or "catalogue"."""
+    """"rated" or "catalog"."""
     convention: str
     """How the numbers were made: candidates, relevance, cut, ties, users left out."""
     n_users: int
@@ -30,9 +30,9 @@ class Evaluation:
     n_unknown_users: int
     """Test users left out because the model does not know them."""
     n_unknown_items: int
-    """Test items the model does not know; they rank last (rated) or stay unfound (catalogue)."""
+    """Test items the model does not know; they rank last (rated) or stay unfound (catalog)."""
     n_seen: int
-    """Test rows left out because the user has the item in training (catalogue)."""
+    """Test rows left out because the user has the item in training (catalog)."""
     undefined: dict[str, int]
     """Of the `n_users`, how many a metric's mean leaves out because it is not defined for their lists."""
 

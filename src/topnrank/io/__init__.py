@@ -7,6 +7,6 @@
 `place` tells which one is meant. Nothing is imported and nobody is asked before an address is used.
 """
 
-from topnrank.io.paths import AnyPath, Entry, Location, RemotePath, local_place, place
+from topnrank.io.paths import AnyPath, Entry, Location, RemotePath, local_path, parse_path
 
-__all__ = ["AnyPath", "Entry", "Location", "RemotePath", "local_place", "place"]
+__all__ = ["AnyPath", "Entry", "Location", "RemotePath", "local_path", "parse_path"]

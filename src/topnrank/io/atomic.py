@@ -9,7 +9,7 @@ from pathlib import Path
 from safetensors import SafetensorError
 
 from topnrank.errors import OutputError
-from topnrank.io.paths import Location, RemotePath, place
+from topnrank.io.paths import Location, RemotePath, parse_path
 
 
 def write_atomically(path: Location, write: Callable[[Path], None]) -> None:
@@ -17,7 +17,7 @@ def write_atomically(path: Location, write: Callable[[Path], None]) -> None:
 
     A file for elsewhere is filled on this machine, in the folder for temporary files.
     """
-    target = place(path)
+    target = parse_path(path)
     if isinstance(target, RemotePath):
         _write_elsewhere(target, write)
         return

@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypeVar, final
 
-from topnrank.errors import ParameterError, PlaceError
+from topnrank.errors import ParameterError, StorageError
 from topnrank.io._timeout import PATIENCE, within
 from topnrank.io.paths import CHUNK_BYTES, Kind, Listed, temporary_name
 
@@ -103,7 +103,7 @@ class NameNode:
             self._write(source, part, path)
             self._call(path, lambda: self.client.rename(part, path, overwrite=True))
         except BaseException:
-            with suppress(PlaceError, OSError):
+            with suppress(StorageError, OSError):
                 self.delete(part)
             raise
 
@@ -131,13 +131,13 @@ class NameNode:
         self._call(path, writer.close)
 
     def _call(self, path: str, call: Callable[[], T]) -> T:
-        """What `call` returns; absent files as FileNotFoundError, everything else that goes wrong as one PlaceError."""
+        """What `call` returns; absent files as FileNotFoundError, everything else that goes wrong as one StorageError."""
         try:
             return within(PATIENCE, call)
         except FileNotFoundError as problem:
             raise FileNotFoundError(errno.ENOENT, _short(problem)) from None
         except (OSError, RuntimeError) as problem:
-            raise PlaceError(f"{self.address}{path}: {_sentence(problem)}") from None
+            raise StorageError(f"{self.address}{path}: {_sentence(problem)}") from None
 
 
 def _sentence(problem: Exception) -> str:

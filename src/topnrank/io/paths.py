@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, final
 
-from topnrank.errors import OutputError, ParameterError, PlaceError
+from topnrank.errors import OutputError, ParameterError, StorageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,7 +34,7 @@ class Listed(NamedTuple):
 
 
 class System(Protocol):
-    """One NameNode or one bucket; paths begin with "/". Whatever it cannot or will not do is a PlaceError."""
+    """One NameNode or one bucket; paths begin with "/". Whatever it cannot or will not do is a StorageError."""
 
     def kind(self, path: str) -> Kind | None:
         """What stands at `path`; None if nothing."""
@@ -58,7 +58,7 @@ class System(Protocol):
         """Removes a file."""
 
     def errors(self, path: str) -> AbstractContextManager[None]:
-        """Turns what the system says into a PlaceError."""
+        """Turns what the system says into a StorageError."""
 
 
 _SCHEMES = {"file": "file", "hdfs": "hdfs", "s3": "s3", "s3a": "s3"}
@@ -144,7 +144,7 @@ class RemotePath:
 
     @contextmanager
     def errors(self) -> Iterator[None]:
-        """Turns what is said there into one clear PlaceError."""
+        """Turns what is said there into one clear StorageError."""
         with self._system.errors(str(self.path)):
             yield
 
@@ -179,7 +179,7 @@ class RemotePath:
             empty = Path(folder, "empty")
             empty.touch()
             self._system.put(empty, trial)
-        with suppress(PlaceError):  # who may write may be forbidden to delete
+        with suppress(StorageError):  # who may write may be forbidden to delete
             self._system.delete(trial)
 
     def mkdir(self) -> None:
@@ -219,8 +219,8 @@ Location = str | os.PathLike[str] | RemotePath
 """How callers name a place."""
 
 
-def place(location: Location) -> AnyPath:
-    """The path or address that is meant; "~" is spelt out."""
+def parse_path(location: Location) -> AnyPath:
+    """The path or address that is meant; "~" is spelled out."""
     if isinstance(location, RemotePath):
         return location
     text = os.fspath(location)
@@ -237,9 +237,9 @@ def place(location: Location) -> AnyPath:
     )
 
 
-def local_place(location: Location, what: str) -> Path:
+def local_path(location: Location, what: str) -> Path:
     """The path on this machine that is meant; refuses others, as `what` must lie here."""
-    found = place(location)
+    found = parse_path(location)
     if isinstance(found, RemotePath):
         raise ParameterError(f"{found}: {what} must lie on this machine; give a local path")
     return found

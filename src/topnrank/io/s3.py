@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, final
 
-from topnrank.errors import PlaceError
+from topnrank.errors import StorageError
 from topnrank.io._timeout import within
 from topnrank.io.paths import Kind, Listed
 
@@ -66,14 +66,14 @@ def _region(name: str, endpoint: str | None) -> str:
 
 @contextmanager
 def told(address: str) -> Iterator[None]:
-    """Turns what the store says into one PlaceError; other errors pass."""
+    """Turns what the store says into one StorageError; other errors pass."""
     try:
         yield
     except OSError as problem:
         text = str(problem).partition("\n")[0].partition(" (Request ID")[0]
         if "AWS Error" not in text:
             raise
-        raise PlaceError(f"{address}: {_sentence(text)}") from None
+        raise StorageError(f"{address}: {_sentence(text)}") from None
 
 
 def _sentence(text: str) -> str:
@@ -132,7 +132,7 @@ class Bucket:
     def make_folder(self, path: str) -> None:
         """Nothing: here folders are parts of names. Fails now if the bucket is not there."""
         if self.kind("/") is None:
-            raise PlaceError(f"s3://{self.name}{path}: there is no such bucket; check its name, or create it first")
+            raise StorageError(f"s3://{self.name}{path}: there is no such bucket; check its name, or create it first")
 
     def delete(self, path: str) -> None:
         """Removes a file."""
@@ -141,7 +141,7 @@ class Bucket:
 
     @contextmanager
     def errors(self, path: str) -> Iterator[None]:
-        """Turns what the store says into a PlaceError."""
+        """Turns what the store says into a StorageError."""
         with told(f"s3://{self.name}{path}"):
             yield
 

@@ -17,7 +17,7 @@ from safetensors.numpy import save_file
 from topnrank._typing import FloatArray, IdArray
 from topnrank.errors import ModelFileError
 from topnrank.io.atomic import write_atomically
-from topnrank.io.paths import Location, RemotePath, place
+from topnrank.io.paths import Location, RemotePath, parse_path
 
 FORMAT = 1
 """Version of the file layout; files of a newer one are refused."""
@@ -47,7 +47,7 @@ def read_file(path: Location, kind: str, *, mapped: bool = False) -> tuple[dict[
     what is written to them stays in this process. A file may be replaced meanwhile, but not be overwritten in place.
     A file that is elsewhere is fetched and read into memory.
     """
-    file = place(path)
+    file = parse_path(path)
     if file.is_dir():
         raise ModelFileError(f"{path}: is a folder; give the name of a {kind} file")
     if not file.exists():

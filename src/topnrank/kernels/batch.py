@@ -7,7 +7,7 @@ import numpy as np
 from topnrank._typing import Float32Array, Float64Array, Int32Array, Int64Array, UInt64Array
 from topnrank.kernels.jit import kernel, parallel_kernel, prange
 from topnrank.kernels.random import SAMPLING, draw_below, visit_keys
-from topnrank.kernels.work_stealing import new_turns, taken
+from topnrank.kernels.work_stealing import claim, new_work
 
 # ----------------------------------------------------------------------------------------------------
 # The few tuples of arrays that kernels take, so that none needs twenty arguments.
@@ -34,7 +34,7 @@ class Batch(NamedTuple):
     """(flat,) 0 for sampled rows"""
     residuals: Float32Array
     """(flat, channels) 0 for sampled rows; or empty"""
-    strengths: Float32Array
+    recency_weights: Float32Array
     """(flat,) how much a row counts in the user's history: 1, or less for what is long past"""
     keys: UInt64Array
     """(b,) what the random draws of each list are named by"""
@@ -48,7 +48,7 @@ class Batch(NamedTuple):
     """Who share the turns of the loops over users and items, usually one for each thread"""
 
 
-class Touched(NamedTuple):
+class ActiveItems(NamedTuple):
     """The batch seen from the items: who visits each touched item, in the batch's order, sampled rows after the others."""
 
     items: Int32Array
@@ -75,7 +75,7 @@ class Lists(NamedTuple):
 # A batch of users as flat arrays.
 
 
-MOST_ROWS = 2**31 - 1
+MAX_ROWS = 2**31 - 1
 """Of a batch: places are numbers of 32 bits."""
 _POSITION_BITS = 32
 _POSITIONS = 2**_POSITION_BITS - 1
@@ -88,7 +88,7 @@ class Plan(NamedTuple):
     """Whether rows that are not listed are laid out as well, for the histories"""
     negatives: int
     """Unobserved items sampled into each list"""
-    chances: Int64Array
+    sampling_weights: Int64Array
     """(n_items + 1,) running sum of the whole numbers that the chances of the items to be sampled are proportional to"""
     shared: bool
     """Whether the sampled rows of a list count together as many visits as its own rows; else one each"""
@@ -113,7 +113,7 @@ class Places(NamedTuple):
 
 
 @kernel
-def _missing_item(chances, observed, before, place):
+def _missing_item(sampling_weights, observed, before, place):
     """The item that is not in the sorted array `observed` and in whose share of the chances `place` falls.
 
     Only missing items have a share; before[t] is the sum of the chances of the first t observed items. Whole numbers, so
@@ -122,15 +122,15 @@ def _missing_item(chances, observed, before, place):
     low, high = 0, observed.size
     while low < high:  # how many observed items come before it
         middle = (low + high) // 2
-        if chances[observed[middle]] - before[middle] <= place:
+        if sampling_weights[observed[middle]] - before[middle] <= place:
             low = middle + 1
         else:
             high = middle
     place += before[low]
-    left, right = 0, chances.size - 1
+    left, right = 0, sampling_weights.size - 1
     while right - left > 1:
         middle = (left + right) // 2
-        if chances[middle] <= place:
+        if sampling_weights[middle] <= place:
             left = middle
         else:
             right = middle
@@ -138,36 +138,36 @@ def _missing_item(chances, observed, before, place):
 
 
 @kernel
-def _sample(key, chances, observed, items, weights):
+def _sample(key, sampling_weights, observed, items, weights):
     """Fills `items` with items that are not observed, and `weights` with how many of them each stands for.
 
-    Self-normalised importance weights: the weight falls as the chance rises, and their sum is the number of items that
+    Self-normalized importance weights: the weight falls as the chance rises, and their sum is the number of items that
     are not observed.
     """
     before = np.zeros(observed.size + 1, np.int64)
     for t in range(observed.size):
-        before[t + 1] = before[t] + chances[observed[t] + 1] - chances[observed[t]]
-    total, inverse = chances[-1] - before[-1], 0.0
+        before[t + 1] = before[t] + sampling_weights[observed[t] + 1] - sampling_weights[observed[t]]
+    total, inverse = sampling_weights[-1] - before[-1], 0.0
     for draw in range(items.size):
         place = draw_below(key, SAMPLING + np.uint64(draw), total)
-        item = _missing_item(chances, observed, before, place)
+        item = _missing_item(sampling_weights, observed, before, place)
         items[draw] = item
-        weights[draw] = 1.0 / (chances[item + 1] - chances[item])
+        weights[draw] = 1.0 / (sampling_weights[item + 1] - sampling_weights[item])
         inverse += weights[draw]
     for draw in range(items.size):
-        weights[draw] *= (chances.size - 1 - observed.size) / inverse
+        weights[draw] *= (sampling_weights.size - 1 - observed.size) / inverse
 
 
 @parallel_kernel
-def sample_items(batch, rows, chances, items, weights):
+def sample_items(batch, rows, sampling_weights, items, weights):
     """Draws the sampled rows of every list of the batch; `items` and `weights` are the batch's own."""
-    turns = new_turns(batch.workers)
+    work = new_work(batch.workers)
     for worker in prange(batch.workers):
-        for n in taken(turns, worker, batch.users.size):
+        for n in claim(work, worker, batch.users.size):
             lo, hi = batch.own[n], batch.offsets[n + 1]
             if hi > lo:
                 observed = rows.items[rows.indptr[batch.users[n]] : rows.indptr[batch.users[n] + 1]]
-                _sample(batch.keys[n], chances, observed, items[lo:hi], weights[lo:hi])
+                _sample(batch.keys[n], sampling_weights, observed, items[lo:hi], weights[lo:hi])
 
 
 @kernel
@@ -200,14 +200,14 @@ def _arrange(rows, plan, deal, places):
         kept = hi - lo if plan.histories else listed
         first[n] = offsets[n] + kept - listed
         own[n] = offsets[n] + kept
-        samples = listed > 0 and hi - lo < plan.chances.size - 1
+        samples = listed > 0 and hi - lo < plan.sampling_weights.size - 1
         offsets[n + 1] = own[n] + (plan.negatives if samples else 0)
 
 
-NO_DEAL = np.empty(0, np.int64)
+NO_ORDER = np.empty(0, np.int64)
 
 
-def arrange(users: Int64Array, rows: Any, plan: Plan, deal: Int64Array = NO_DEAL) -> Places:
+def arrange(users: Int64Array, rows: Any, plan: Plan, deal: Int64Array = NO_ORDER) -> Places:
     """The places of the users' rows: as the users come, or by length and then in the order `deal`."""
     b = users.size
     users, offsets = np.array(users, np.int64), np.empty(b + 1, np.int64)
@@ -248,7 +248,7 @@ def _copy_block(source, lo, target, start, size):
 
 
 @kernel
-def _copy_user(rows, user, histories, places, items, gains, residuals, strengths):
+def _copy_user(rows, user, histories, places, items, gains, residuals, recency_weights):
     """The rows of one user to the batch's arrays, from places = (offset, first) on."""
     lo, size, channels = rows.indptr[user], rows.indptr[user + 1] - rows.indptr[user], residuals.shape[1]
     if rows.listed.size == 0:  # all in their own order
@@ -259,8 +259,8 @@ def _copy_user(rows, user, histories, places, items, gains, residuals, strengths
             _copy_block(
                 rows.residuals.reshape(-1), lo * channels, residuals.reshape(-1), start * channels, size * channels
             )
-        if rows.strengths.size:
-            _copy_block(rows.strengths, lo, strengths, start, size)
+        if rows.recency_weights.size:
+            _copy_block(rows.recency_weights, lo, recency_weights, start, size)
         return
     targets = np.empty(size, np.int64)
     _targets(rows, user, histories, places, targets)
@@ -269,8 +269,8 @@ def _copy_user(rows, user, histories, places, items, gains, residuals, strengths
     if residuals.size:
         for b in range(channels):
             _copy_rows(rows.residuals[:, b], lo, targets, residuals[:, b])
-    if rows.strengths.size:
-        _copy_rows(rows.strengths, lo, targets, strengths)
+    if rows.recency_weights.size:
+        _copy_rows(rows.recency_weights, lo, targets, recency_weights)
 
 
 @kernel
@@ -279,11 +279,13 @@ def _lay_out_user(batch, n, rows, plan):
     first, lo, hi = batch.first[n], batch.own[n], batch.offsets[n + 1]
     if plan.negatives:
         batch.weights[batch.offsets[n] : hi] = 1.0
-    if rows.strengths.size:
-        batch.strengths[batch.offsets[n] : hi] = 1.0
+    if rows.recency_weights.size:
+        batch.recency_weights[batch.offsets[n] : hi] = 1.0
     batch.counts[n] = 1.0
     places = (batch.offsets[n], first)
-    _copy_user(rows, batch.users[n], plan.histories, places, batch.items, batch.gains, batch.residuals, batch.strengths)
+    _copy_user(
+        rows, batch.users[n], plan.histories, places, batch.items, batch.gains, batch.residuals, batch.recency_weights
+    )
     if hi > lo:
         batch.gains[lo:hi] = 0.0
         if batch.residuals.size:
@@ -294,9 +296,9 @@ def _lay_out_user(batch, n, rows, plan):
 
 @parallel_kernel
 def _lay_out_users(batch, rows, plan):
-    turns = new_turns(batch.workers)
+    work = new_work(batch.workers)
     for worker in prange(batch.workers):
-        for n in taken(turns, worker, batch.users.size):
+        for n in claim(work, worker, batch.users.size):
             _lay_out_user(batch, n, rows, plan)
 
 
@@ -316,9 +318,9 @@ def lay_out(places: Places, rows: Any, plan: Plan) -> Batch:
     users, offsets, first, own, keys = places
     flat = int(offsets[-1])
     residuals = np.empty((flat if rows.residuals.size else 0, rows.residuals.shape[1]), np.float32)
-    strengths = np.empty(flat, np.float32) if rows.strengths.size else ones(flat, np.float32)
+    recency_weights = np.empty(flat, np.float32) if rows.recency_weights.size else ones(flat, np.float32)
     weights = np.empty(flat) if plan.negatives else ones(flat, np.float64)
-    per_row = np.empty(flat, np.int32), np.empty(flat), residuals, strengths
+    per_row = np.empty(flat, np.int32), np.empty(flat), residuals, recency_weights
     batch = Batch(
         users, offsets, first, own, *per_row, keys, weights, np.empty(users.size), plan.progress, plan.workers
     )

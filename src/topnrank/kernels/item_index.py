@@ -3,7 +3,7 @@
 import numpy as np
 
 from topnrank._typing import Int32Array
-from topnrank.kernels.batch import Batch, Touched
+from topnrank.kernels.batch import ActiveItems, Batch
 from topnrank.kernels.jit import Kernel, kernel, parallel_kernel, prange
 
 
@@ -18,38 +18,38 @@ def _place(items, lo, hi, n, counts, visits):
 
 
 @kernel
-def _invert(batch, counts, touched, starts, own, visits):
-    """Fills the arrays of a `Touched`, the first three as far as the number of touched items, which it returns."""
+def _invert(batch, counts, active_items, starts, own, visits):
+    """Fills the arrays of a `ActiveItems`, the first three as far as the number of touched items, which it returns."""
     n_touched = 0
     for item in batch.items:
         if counts[item] == 0:
-            touched[n_touched] = item
+            active_items[n_touched] = item
             n_touched += 1
         counts[item] += 1
     starts[0] = 0
     for t in range(n_touched):
-        starts[t + 1] = starts[t] + counts[touched[t]]
-        counts[touched[t]] = starts[t]  # from here on: where the item's next visit goes
+        starts[t + 1] = starts[t] + counts[active_items[t]]
+        counts[active_items[t]] = starts[t]  # from here on: where the item's next visit goes
     for n in range(batch.users.size):
         _place(batch.items, batch.offsets[n], batch.own[n], n, counts, visits)
     for t in range(n_touched):
-        own[t] = counts[touched[t]]
+        own[t] = counts[active_items[t]]
     for n in range(batch.users.size):
         _place(batch.items, batch.own[n], batch.offsets[n + 1], n, counts, visits)
     for t in range(n_touched):
-        counts[touched[t]] = 0
+        counts[active_items[t]] = 0
     return n_touched
 
 
-def _touched(fill: Kernel, batch: Batch, counts: Int32Array) -> Touched:
+def _touched(fill: Kernel, batch: Batch, counts: Int32Array) -> ActiveItems:
     flat, most = batch.items.size, min(batch.items.size, counts.shape[-1])
     items, starts, own = np.empty(most, np.int32), np.empty(most + 1, np.int64), np.empty(most, np.int64)
     visits = np.empty((flat, 2), np.int32)
     n = fill(batch, counts, items, starts, own, visits)
-    return Touched(items[:n], starts[: n + 1], own[:n], visits)
+    return ActiveItems(items[:n], starts[: n + 1], own[:n], visits)
 
 
-def invert(batch: Batch, counts: Int32Array) -> Touched:
+def invert(batch: Batch, counts: Int32Array) -> ActiveItems:
     """Counting sort of the batch by item; `counts` (n_items,) is zero before and after, so only touched items cost."""
     return _touched(_invert, batch, counts)
 
@@ -103,7 +103,7 @@ def _invert_in_parts(batch, counts, items, starts, own, visits):
     return n_touched
 
 
-def invert_in_parts(batch: Batch, counts: Int32Array) -> Touched:
+def invert_in_parts(batch: Batch, counts: Int32Array) -> ActiveItems:
     """`invert` by several threads; `counts` (2, parts, n_items) is scratch, (1, ...) will do where no items were sampled.
 
     For batches of far more rows than items.
@@ -115,13 +115,13 @@ def invert_in_parts(batch: Batch, counts: Int32Array) -> Touched:
 
 
 @kernel
-def count_visits(batch, touched, in_lists, in_histories):
+def count_visits(batch, active_items, in_lists, in_histories):
     """(t,) how often the penalty of each touched item counts: for its part in lists, and for its part in histories."""
-    for t in range(touched.items.size):
-        lo, own, hi = touched.starts[t], touched.own[t], touched.starts[t + 1]
+    for t in range(active_items.items.size):
+        lo, own, hi = active_items.starts[t], active_items.own[t], active_items.starts[t + 1]
         in_histories[t], in_lists[t] = own - lo, 0.0
         for place in range(lo, own):
-            p, n = touched.visits[place]
+            p, n = active_items.visits[place]
             in_lists[t] += 1.0 if p >= batch.first[n] else 0.0
         for place in range(own, hi):
-            in_lists[t] += batch.counts[touched.visits[place, 1]]
+            in_lists[t] += batch.counts[active_items.visits[place, 1]]

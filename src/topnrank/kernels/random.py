@@ -23,9 +23,9 @@ def mix(word):
 @kernel
 def visit_keys(seed, iteration, first_user, users, keys):
     """Fills `keys` with `rng.visit_keys` of the users `first_user` + `users`; seed and iteration are uint64."""
-    moment = mix(mix(seed) + iteration)
+    when = mix(mix(seed) + iteration)
     for n in range(users.size):
-        keys[n] = mix(moment + np.uint64(first_user + users[n]))
+        keys[n] = mix(when + np.uint64(first_user + users[n]))
 
 
 @kernel

@@ -81,7 +81,7 @@ def scores_of(U: Float32Array, V: Float32Array, b: Float32Array) -> Float32Array
 
 
 @parallel_kernel
-def forget(block: Float32Array, indptr: Int64Array, indices: Int32Array, users: Int64Array) -> None:
+def mask_seen(block: Float32Array, indptr: Int64Array, indices: Int32Array, users: Int64Array) -> None:
     """NaN for the items that each row's user has had; a user below 0 has had none."""
     for row in prange(users.size):
         if users[row] >= 0:

@@ -7,7 +7,7 @@ from topnrank.kernels.jit import kernel, leaf_kernel, parallel_kernel, prange, s
 CHUNKS = 2**6
 """Parts of the loop over touched items, each with scratch of its own; items step one by one, so bits do not depend on it."""
 BLOCK = 16
-"""Neighbours that stay together: a chunk has every `CHUNKS`-th block, so that all chunks have about as much to do."""
+"""Neighbors that stay together: a chunk has every `CHUNKS`-th block, so that all chunks have about as much to do."""
 SUM = (False, -1.0, 0.0)
 """The rule under which a step from 0 leaves the sum of the gradients, exactly: plain descent by -1 without a penalty."""
 

@@ -1,6 +1,6 @@
 """The mathematics of the losses: plain NumPy that reads like the papers and is the reference for every kernel."""
 
-from topnrank.losses.base import PLAIN, ListGradient, Objective, Occasion
+from topnrank.losses.base import PLAIN_CONTEXT, ListContext, ListGradient, Objective
 from topnrank.losses.climf.reference import CLiMFBound
 from topnrank.losses.gaussian.reference import GaussianDCG
 from topnrank.losses.listpmf.reference import PlackettLuce
@@ -15,14 +15,14 @@ from topnrank.losses.weighted_dcg.reference import WeightedDCG
 from topnrank.losses.xclimf.reference import XCLiMFBound
 
 __all__ = [
-    "PLAIN",
+    "PLAIN_CONTEXT",
     "AveragedDiscountedGain",
     "CLiMFBound",
     "GaussianDCG",
     "Laplace",
     "ListGradient",
     "Objective",
-    "Occasion",
+    "ListContext",
     "PairwiseLogistic",
     "PlackettLuce",
     "Ramp",

@@ -246,7 +246,7 @@ def _sigmoid_backward(step, c, e, X, live):
 
 @kernel
 def _ramp_forward(steepness, f, w, R, D):
-    """Items that lead by 1/C or more count w; those between count w C (f_j - f_r); centred sums against cancellation."""
+    """Items that lead by 1/C or more count w; those between count w C (f_j - f_r); centered sums against cancellation."""
     width = 1.0 / steepness
     far, far_w = 0, 0.0  # items at least a width above
     near_w, near_wf = 0.0, 0.0  # items above by less, and their w (f - f_r) kept relative to the current f_r

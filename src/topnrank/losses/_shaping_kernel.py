@@ -7,24 +7,24 @@ FAINT = 1e-8
 
 
 @kernel
-def annealed(n, m, anneal, progress):
+def annealed_n(n, m, anneal_n, progress):
     """N_t = N + (m - N)_+ (1 - progress / anneal)_+, the gate's cut for a list of m items."""
-    if anneal <= 0.0:
+    if anneal_n <= 0.0:
         return n
-    return n + max(m - n, 0.0) * max(1.0 - progress / anneal, 0.0)
+    return n + max(m - n, 0.0) * max(1.0 - progress / anneal_n, 0.0)
 
 
 @kernel
-def budget_scale(settings, m, mass, size):
+def gradient_budget_scale(settings, m, mass, size):
     """What a gradient of that mass is multiplied by; `size` is what a faint one is faint against."""
-    if settings.budget > 0.0 and mass > FAINT * size:
-        return settings.budget * min(float(m), settings.n) / mass
+    if settings.gradient_budget > 0.0 and mass > FAINT * size:
+        return settings.gradient_budget * min(float(m), settings.n) / mass
     return 1.0
 
 
 @kernel
 def add_squared(f, a, weight, G):
-    """Adds the squared term on centred scores and gains to both gradients; returns its value."""
+    """Adds the squared term on centered scores and gains to both gradients; returns its value."""
     shift = 0.0
     for i in range(f.size):
         shift += f[i] - a[i]

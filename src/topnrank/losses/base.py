@@ -11,7 +11,7 @@ class ListGradient(NamedTuple):
     """What an objective says about one list of m items."""
 
     value: float
-    """The loss L_u, to be minimised."""
+    """The loss L_u, to be minimized."""
     user: Float64Array
     """(m,) G_user: gradient that flows into the user's side."""
     item: Float64Array
@@ -20,7 +20,7 @@ class ListGradient(NamedTuple):
     """Items that still count, for example those with smooth rank R < N: the "effective N" of the list."""
 
 
-class Occasion(NamedTuple):
+class ListContext(NamedTuple):
     """What one visit of a list adds to its scores and gains: sampled items, random draws, and how far training is."""
 
     sampled: int = 0
@@ -33,20 +33,22 @@ class Occasion(NamedTuple):
     """Share of the training that is done, from 0 at the first visit to 1 at the last."""
 
 
-PLAIN = Occasion()
+PLAIN_CONTEXT = ListContext()
 """Nothing sampled, nothing drawn, training at its end."""
 
 
 class Objective(Protocol):
     """A loss on the scores f and gains a of one list; pure, without parameters of the model."""
 
-    def evaluate(self, scores: Float64Array, gains: Float64Array, occasion: Occasion = PLAIN) -> ListGradient:
+    def evaluate(self, scores: Float64Array, gains: Float64Array, context: ListContext = PLAIN_CONTEXT) -> ListGradient:
         """Loss and score gradients of one list; `scores` and `gains` have shape (m,)."""
         ...
 
 
-def evaluate_list(objective: Objective, scores: Float64Array, gains: Float64Array, occasion: Occasion) -> ListGradient:
+def evaluate_list(
+    objective: Objective, scores: Float64Array, gains: Float64Array, context: ListContext
+) -> ListGradient:
     """What `objective` says about a list that may be empty: objectives themselves see at least one item."""
     if scores.size == 0:
         return ListGradient(0.0, np.empty(0), np.empty(0), 0)
-    return objective.evaluate(scores, gains, occasion)
+    return objective.evaluate(scores, gains, context)

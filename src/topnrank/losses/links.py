@@ -15,7 +15,7 @@ LINKS = ("sigmoid", "identity")
 _LOGISTIC = Sigmoid(1.0)
 
 
-def linked(link: str, scores: Float64Array) -> tuple[Float64Array, Float64Array]:
+def neighbor_term(link: str, scores: Float64Array) -> tuple[Float64Array, Float64Array]:
     """s and ds/df of a list, each of shape (m,)."""
     if link == "identity":
         return scores, np.ones_like(scores)

@@ -7,7 +7,7 @@ from typing import Any
 from topnrank._typing import Float32Array, Float64Array
 from topnrank.kernels.batch import Batch, Lists
 from topnrank.losses._ranks_kernel import LAPLACE, RAMP, RELU, SIGMOID, Step, sigmoid_terms
-from topnrank.losses.base import Objective, Occasion, evaluate_list
+from topnrank.losses.base import ListContext, Objective, evaluate_list
 from topnrank.losses.climf.kernel import CLiMFSettings, climf_lists, log_terms
 from topnrank.losses.climf.reference import CLiMFBound
 from topnrank.losses.gaussian.kernel import GaussianSettings, gaussian_lists
@@ -48,13 +48,15 @@ def _logistic(steepness: float = 1.0) -> Step:
 
 
 def _weighted_dcg(o: WeightedDCG) -> RunLists:
-    numbers = (float(number) for number in (o.discount, o.budget, o.anchor, o.anneal, o.balance))
+    numbers = (
+        float(number) for number in (o.discount, o.gradient_budget, o.squared_weight, o.anneal_n, o.length_power)
+    )
     return partial(weighted_dcg_lists, _step(o.step), DCGSettings(float(o.n), o.truncate, o.exact, *numbers))
 
 
 def _truncated(o: Any, lists: Callable[..., None]) -> RunLists:
     own = (getattr(o, "tau", 1.0), getattr(o, "margin", 1.0))
-    numbers = (float(number) for number in (o.budget, o.anchor, o.anneal, *own))
+    numbers = (float(number) for number in (o.gradient_budget, o.squared_weight, o.anneal_n, *own))
     return partial(lists, _step(o.step), TruncatedSettings(float(o.n), o.truncate, *numbers))
 
 
@@ -98,7 +100,7 @@ def _reference_lists(
     lists = Lists(G, report)
     for n, (lo, hi) in enumerate(zip(batch.first, batch.offsets[1:], strict=True)):
         own = max(batch.own[n], lo)
-        occasion = Occasion(int(hi - own), batch.weights[own:hi], int(batch.keys[n]), batch.progress)
-        g = evaluate_list(objective, scores[lo:hi], batch.gains[lo:hi], occasion)
+        context = ListContext(int(hi - own), batch.weights[own:hi], int(batch.keys[n]), batch.progress)
+        g = evaluate_list(objective, scores[lo:hi], batch.gains[lo:hi], context)
         lists.G[:, lo:hi] = g.user, g.item
         lists.report[n] = g.value, g.active

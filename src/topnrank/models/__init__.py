@@ -4,7 +4,7 @@ from topnrank.models.base import Model
 from topnrank.models.controls import BiasedMF, ItemMean, Popularity, Random
 from topnrank.models.factor.model import FactorModel
 from topnrank.models.linear.ease import EASE
-from topnrank.models.linear.neighbor_ridge import NeighbourRidge
+from topnrank.models.linear.neighbor_ridge import NeighborRidge
 from topnrank.models.listwise import MFADG, TFMAP, CLiMF, GaussianRank, ListPMF, ListRank, XCLiMF
 from topnrank.models.pairwise import BPR, WARP
 from topnrank.models.persistence import load
@@ -26,7 +26,7 @@ __all__ = [
     "ListPMF",
     "ListRank",
     "Model",
-    "NeighbourRidge",
+    "NeighborRidge",
     "Popularity",
     "Random",
     "TopNRank",

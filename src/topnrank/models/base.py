@@ -32,7 +32,7 @@ class Fitted:
     """(n_users + 1,) CSR of the items each user was trained on"""
     indices: Int32Array
     arrays: dict[str, FloatArray]
-    """Learnt numbers by name; row k belongs to user or item k, and where the name begins with `seen_` to indices[k]"""
+    """Learned numbers by name; row k belongs to user or item k, and where the name begins with `seen_` to indices[k]"""
     facts: dict[str, Any] = field(default_factory=dict)
     """JSON-able facts: data fingerprint, training history, ..."""
     ready: dict[str, Any] = field(default_factory=dict, repr=False)
@@ -85,10 +85,10 @@ class Model(ABC):
         """What each item of a history gives to the scores of the items `targets`."""
         raise ParameterError(
             f"explain: {type(self).__name__} does not build scores from the items of a history; factor models with "
-            "users='history' do, such as TopNRank"
+            "user_representation='history' do, such as TopNRank"
         )
 
-    def likeness(self, items: Int64Array) -> Float32Array | None:
+    def item_similarity(self, items: Int64Array) -> Float32Array | None:
         """(n, n_items) how much all items speak for `items`; None where the cosine of item vectors says it."""
         return None
 
@@ -108,8 +108,8 @@ class Model(ABC):
         """The search space of this very model: that of its class, unless it depends on the task."""
         return self.search_space()
 
-    def spelt_out(self, data: Interactions) -> Self:
-        """The model with what it would choose by `data` spelt out, so that each value can be changed on its own."""
+    def with_explicit_defaults(self, data: Interactions) -> Self:
+        """The model with what it would choose by `data` spelled out, so that each value can be changed on its own."""
         return self
 
     # -- parameters ---------------------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ class Model(ABC):
             setattr(self, name, value)
         return self
 
-    # -- what was learnt ----------------------------------------------------------------------------------------------
+    # -- what was learned ----------------------------------------------------------------------------------------------
 
     @property
     def fitted(self) -> Fitted:
@@ -170,7 +170,7 @@ class Model(ABC):
         return self.fitted.indices
 
     def weigh(self, data: Interactions) -> Interactions:
-        """Other rows, weighed as the training rows were; what has no feedback types stays as it is."""
+        """Other rows, weighted as the training rows were; what has no feedback types stays as it is."""
         return data
 
     # -- use ----------------------------------------------------------------------------------------------------------

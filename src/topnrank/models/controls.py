@@ -28,7 +28,7 @@ class ItemScoreModel(Model):
 
     @abstractmethod
     def item_scores(self, data: Interactions) -> Float64Array:
-        """(n_items,) the scores learnt from `data`."""
+        """(n_items,) the scores learned from `data`."""
 
     def fit(self, data: Interactions) -> Self:
         """Counts or averages once over the rows."""
@@ -147,7 +147,7 @@ class Random(Model):
 @final
 @dataclass(eq=False, kw_only=True)
 class BiasedMF(FactorModel):
-    """Matrix factorisation with biases under squared loss (Koren, Bell, Volinsky 2009): strong where ratings are ranked.
+    """Matrix factorization with biases under squared loss (Koren, Bell, Volinsky 2009): strong where ratings are ranked.
 
     f = b_i + <u, v_i>; the user's bias is solved for in closed form inside the loss, so it needs no parameter and plays no
     part in the ranking. A control: a list-wise model should beat it before anything is claimed for its objective.
@@ -169,8 +169,8 @@ class BiasedMF(FactorModel):
     }
 
     name: ClassVar[str] = "biased-mf"
-    summary: ClassVar[str] = "control: matrix factorisation with biases under squared loss (point-wise)"
+    summary: ClassVar[str] = "control: matrix factorization with biases under squared loss (point-wise)"
 
     def objective(self) -> Objective:
-        """Squared error of centred scores."""
+        """Squared error of centered scores."""
         return Squared()

@@ -8,10 +8,10 @@ from topnrank._checks import check_count, check_flag, check_number, one_of
 from topnrank.losses.base import Objective
 from topnrank.losses.climf.reference import CLiMFBound
 from topnrank.losses.gaussian.reference import GaussianDCG
-from topnrank.losses.links import LINKS
 from topnrank.losses.listpmf.reference import TIES, PlackettLuce
 from topnrank.losses.listrank.reference import TopOneCrossEntropy
 from topnrank.losses.mfadg.reference import AveragedDiscountedGain
+from topnrank.losses.neighbor_scores import LINKS
 from topnrank.losses.tfmap.reference import SmoothAP
 from topnrank.losses.xclimf.reference import XCLiMFBound
 from topnrank.models.factor.model import FactorModel
@@ -24,7 +24,7 @@ from topnrank.models.search_space import Choice, Range, Space
 @final
 @dataclass(eq=False, kw_only=True)
 class CLiMF(FactorModel):
-    """Maximises sum_{j in P} [ ln g(f_j) + sum_{k in P} ln(1 - g(f_k - f_j)) ] over the liked items P of each user.
+    """Maximizes sum_{j in P} [ ln g(f_j) + sum_{k in P} ln(1 - g(f_k - f_j)) ] over the liked items P of each user.
 
     Shi, Karatzoglou, Baltrunas, Larson, Oliver, Hanjalic 2012: "CLiMF: learning to maximize reciprocal rank with
     collaborative less-is-more filtering". Liked are rows with a weight above 0: ratings above the user's mean unless
@@ -43,7 +43,7 @@ class CLiMF(FactorModel):
     own_space: ClassVar[Space] = {"regularization": Range(0.003, 0.3, log=True)}
 
     name: ClassVar[str] = "climf"
-    summary: ClassVar[str] = "list-wise: CLiMF, a bound of the reciprocal rank learnt from liked items alone"
+    summary: ClassVar[str] = "list-wise: CLiMF, a bound of the reciprocal rank learned from liked items alone"
 
     def check(self) -> None:
         """Shared rules and those of the objective."""
@@ -66,7 +66,7 @@ class CLiMF(FactorModel):
 @final
 @dataclass(eq=False, kw_only=True)
 class XCLiMF(FactorModel):
-    """Maximises sum_j q_j [ ln g(f_j) + sum_{k != j} ln(1 - q_k g(f_k - f_j)) ], q the relevance from the rating.
+    """Maximizes sum_j q_j [ ln g(f_j) + sum_{k != j} ln(1 - q_k g(f_k - f_j)) ], q the relevance from the rating.
 
     Shi, Karatzoglou, Baltrunas, Larson, Hanjalic 2013: "xCLiMF: optimizing expected reciprocal rank for data with
     multiple levels of relevance". The weights are q in [0, 1): with feedback "relevance", the default here,
@@ -83,7 +83,7 @@ class XCLiMF(FactorModel):
     """Average an item's pairs over the others; False is the paper's sum, which turns long lists upside down."""
 
     name: ClassVar[str] = "xclimf"
-    summary: ClassVar[str] = "list-wise: xCLiMF, a bound of the expected reciprocal rank learnt from graded ratings"
+    summary: ClassVar[str] = "list-wise: xCLiMF, a bound of the expected reciprocal rank learned from graded ratings"
     default_feedback: ClassVar[str | None] = "relevance"
     own_space: ClassVar[Space] = {"regularization": Range(0.02, 1.0, log=True)}
 
@@ -104,11 +104,11 @@ class XCLiMF(FactorModel):
 @final
 @dataclass(eq=False, kw_only=True)
 class ListRank(FactorModel):
-    """Minimises - sum_j p^r_j ln p^s_j, p^r = softmax(grades), p^s = softmax(g(f)) (Shi, Larson, Hanjalic 2010).
+    """Minimizes - sum_j p^r_j ln p^s_j, p^r = softmax(grades), p^s = softmax(g(f)) (Shi, Larson, Hanjalic 2010).
 
     Use it for ratings on a few levels when a list-wise model of linear cost without a sort is wanted: its target is how
     much better an item is, not only that it is better. Do not use it where only one level is observed (likes,
-    purchases): then every target is uniform and nothing is learnt about order. The top of the list weighs little more
+    purchases): then every target is uniform and nothing is learned about order. The top of the list weighs little more
     than the rest.
     """
 
@@ -120,7 +120,7 @@ class ListRank(FactorModel):
     per_item: bool = True
     """Loss times the length of the list, so that an item's gradient does not shrink with it; False is the paper's."""
     scale: float = 1.0
-    """Multiplies the loss: its weight against the regularisation, and the size of the first steps."""
+    """Multiplies the loss: its weight against the regularization, and the size of the first steps."""
 
     name: ClassVar[str] = "list-rank"
     summary: ClassVar[str] = "list-wise: cross entropy of top-one probabilities of grades and scores"
@@ -137,7 +137,7 @@ class ListRank(FactorModel):
         stops at a relative decrease of 1e-6.
         """
         settings: dict[str, Any] = {
-            "users": "factors",
+            "user_representation": "factors",
             "factors": 5,
             "bias": False,
             "init": 0.1,
@@ -170,12 +170,12 @@ class ListRank(FactorModel):
 @final
 @dataclass(eq=False, kw_only=True)
 class ListPMF(FactorModel):
-    """Minimises sum_i [ln sum_{l at or below i} e^{f_l} - f_i], the order by ratings (after Liu and others 2014).
+    """Minimizes sum_i [ln sum_{l at or below i} e^{f_l} - f_i], the order by ratings (after Liu and others 2014).
 
     ListPMF as published (two permutation models, maximum a posteriori) was read in abstract only; this is its
     Plackett-Luce form.
 
-    Use it when the order of a user's items is to be learnt and the distances between ratings mean nothing. Do not use
+    Use it when the order of a user's items is to be learned and the distances between ratings mean nothing. Do not use
     it where only one level is observed: then it pulls all scores of a list together. Every place of the order counts,
     the last ones too, so it spends force on order that no top-N list shows.
     """
@@ -216,14 +216,14 @@ class ListPMF(FactorModel):
 @final
 @dataclass(eq=False, kw_only=True)
 class MFADG(FactorModel):
-    """Maximises 1/|P| sum_{i in P} 1/log2(2 + R_i), R_i the smooth rank among sampled items (after Lim et al. 2015).
+    """Maximizes 1/|P| sum_{i in P} 1/log2(2 + R_i), R_i the smooth rank among sampled items (after Lim et al. 2015).
 
     A reconstruction: the original (Lim, McAuley, Lanckriet 2015) could not be read beyond its abstract. Name and sample
     size follow the Top-N-Rank paper; smoothing and gradient are ours. Call results "MF-ADG (our reconstruction)".
 
-    Gradients of an average of small discounts are small: hence the large learning rate and the small regularisation.
+    Gradients of an average of small discounts are small: hence the large learning rate and the small regularization.
 
-    Use it to rank the whole catalogue from likes alone, with the weight on the top. Do not expect it to tell apart
+    Use it to rank the whole catalog from likes alone, with the weight on the top. Do not expect it to tell apart
     items that the user rated: it sees likes and unobserved items, never dislikes.
     """
 
@@ -266,7 +266,7 @@ class MFADG(FactorModel):
 @final
 @dataclass(eq=False, kw_only=True)
 class TFMAP(FactorModel):
-    """Maximises 1/|P| sum_{i in P} g(f_i) sum_{j in P} g(f_j - f_i) over the liked items P of each user.
+    """Maximizes 1/|P| sum_{i in P} g(f_i) sum_{j in P} g(f_j - f_i) over the liked items P of each user.
 
     Shi, Karatzoglou, Baltrunas, Larson, Hanjalic, Oliver 2012: "TFMAP: optimizing MAP for top-n context-aware
     recommendation"; here without context. Liked are rows with a weight above 0: ratings above the user's mean unless
@@ -300,7 +300,7 @@ class TFMAP(FactorModel):
 @final
 @dataclass(eq=False, kw_only=True)
 class GaussianRank(FactorModel):
-    """Maximises sum_i a_i / ln(R_i + 2), R_i = (m - 1) Phi(-(f_i - mean) / deviation): DCG by Gaussian ranks.
+    """Maximizes sum_i a_i / ln(R_i + 2), R_i = (m - 1) Phi(-(f_i - mean) / deviation): DCG by Gaussian ranks.
 
     After Steck 2015, "Gaussian ranking by matrix factorization", of which only the idea is known here, as cited by the
     Top-N-Rank paper; gains, discount, `floor` and `normalize` are ours.

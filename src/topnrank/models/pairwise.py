@@ -19,12 +19,12 @@ from topnrank.models.search_space import Choice, Range, Space
 @final
 @dataclass(eq=False, kw_only=True)
 class BPR(FactorModel):
-    """Minimises -sum ln g(f_i - f_j) over drawn pairs in which i is the better item (Rendle et al. 2009).
+    """Minimizes -sum ln g(f_i - f_j) over drawn pairs in which i is the better item (Rendle et al. 2009).
 
     With negatives=0 pairs are of two items that the user rated, the better one first. With negatives=S they are of a
     liked item and one of S items that the user never observed, sampled anew at each visit: the setting of the paper.
 
-    Use it as the pair-wise control, and with `negatives` to rank the whole catalogue from likes alone. Do not use it
+    Use it as the pair-wise control, and with `negatives` to rank the whole catalog from likes alone. Do not use it
     when only the top of the list matters: every pair counts alike wherever it stands.
     """
 
@@ -66,12 +66,12 @@ class BPR(FactorModel):
 @final
 @dataclass(eq=False, kw_only=True)
 class WARP(FactorModel):
-    """Minimises sum_i ln(1 + rank_i) max(0, margin - f_i + f_j), j the first violator drawn (Weston et al. 2011).
+    """Minimizes sum_i ln(1 + rank_i) max(0, margin - f_i + f_j), j the first violator drawn (Weston et al. 2011).
 
     With negatives=0 an item is held against the user's rated items of lower weight. With negatives=S the liked items
     are held against S items that the user never observed, sampled anew at each visit: the setting closer to the paper.
 
-    Use it with `negatives` to rank the whole catalogue when the top of the list matters. Do not use it with negatives=0
+    Use it with `negatives` to rank the whole catalog when the top of the list matters. Do not use it with negatives=0
     on lists of a few items: there is no rank to estimate, and it is a hinge loss with noise.
     """
 

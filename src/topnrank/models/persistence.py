@@ -16,7 +16,7 @@ from topnrank.data.feedback.policies import Feedback
 from topnrank.data.ids import IdMap
 from topnrank.errors import InputError, ModelFileError, ParameterError
 from topnrank.io.atomic import write_atomically
-from topnrank.io.paths import place
+from topnrank.io.paths import parse_path
 from topnrank.io.tensors import pack_ids, prefixed, read_file, unpack_ids, without_prefix, write_file
 from topnrank.losses import steps
 from topnrank.models.base import Fitted, Model
@@ -33,7 +33,7 @@ _PLAIN = (SGD, AdaGrad, AdaptiveDescent, steps.ReLU, steps.Sigmoid, steps.Laplac
 
 
 def save(model: Model, path: str | os.PathLike[str]) -> None:
-    """Writes ids, seen items, learnt arrays and facts."""
+    """Writes ids, seen items, learned arrays and facts."""
     from topnrank import __version__
 
     fitted = model.fitted
@@ -62,8 +62,8 @@ def load(path: str | os.PathLike[str]) -> Model:
     try:
         model = kind(**{name: decode(value) for name, value in facts["parameters"].items()})
         users, items = IdMap(unpack_ids("user_ids", arrays)), IdMap(unpack_ids("item_ids", arrays))
-        learnt = without_prefix("model.", arrays)
-        fitted = Fitted(users, items, arrays["seen.indptr"], arrays["seen.indices"], learnt, facts["facts"])
+        learned = without_prefix("model.", arrays)
+        fitted = Fitted(users, items, arrays["seen.indptr"], arrays["seen.indices"], learned, facts["facts"])
         _check_sizes(fitted)
         model._fitted = fitted
         model.score_block(np.empty(0, np.int64))  # for nobody: fails now if an array is missing
@@ -155,7 +155,7 @@ def read_params(path: str | os.PathLike[str]) -> tuple[str | None, dict[str, Any
 
 
 def _json_object(path: str | os.PathLike[str]) -> dict[str, Any]:
-    file = place(path)
+    file = parse_path(path)
     try:
         text = file.read_bytes()
     except OSError as error:

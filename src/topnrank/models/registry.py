@@ -3,13 +3,13 @@
 from topnrank.models.base import Model
 from topnrank.models.controls import BiasedMF, ItemMean, Popularity, Random
 from topnrank.models.linear.ease import EASE
-from topnrank.models.linear.neighbor_ridge import NeighbourRidge
+from topnrank.models.linear.neighbor_ridge import NeighborRidge
 from topnrank.models.listwise import MFADG, TFMAP, CLiMF, GaussianRank, ListPMF, ListRank, XCLiMF
 from topnrank.models.pairwise import BPR, WARP
 from topnrank.models.topnrank.model import TopNRank
 
 LISTWISE = (TopNRank, CLiMF, XCLiMF, ListRank, ListPMF, MFADG, TFMAP, GaussianRank)
 PAIRWISE = (BPR, WARP)
-LINEAR = (EASE, NeighbourRidge)
+LINEAR = (EASE, NeighborRidge)
 CONTROLS = (BiasedMF, ItemMean, Popularity, Random)
 MODELS: dict[str, type[Model]] = {kind.name: kind for kind in (*LISTWISE, *PAIRWISE, *LINEAR, *CONTROLS)}

@@ -1,19 +1,19 @@
 """From parameters to the scores of one user's list, and from a score gradient back into the parameters."""
 
-from topnrank.scorers.base import Parameters, Rows, Rule, Scorer, Visited
+from topnrank.scorers.base import Parameters, Scorer, TrainingLists, UpdateRule, UserRows
 from topnrank.scorers.factors import Factors
 from topnrank.scorers.history import History, RatingResiduals, TypeChannels
-from topnrank.scorers.neighbors import Neighbours
+from topnrank.scorers.neighbors import Neighbors
 
 __all__ = [
     "Factors",
     "History",
-    "Neighbours",
+    "Neighbors",
     "Parameters",
     "RatingResiduals",
-    "Rows",
-    "Rule",
+    "TrainingLists",
+    "UpdateRule",
     "Scorer",
     "TypeChannels",
-    "Visited",
+    "UserRows",
 ]

@@ -7,7 +7,7 @@ import numpy as np
 from topnrank._typing import Float32Array
 from topnrank.kernels.jit import kernel, parallel_kernel, prange
 from topnrank.kernels.updates import CHUNKS, chunk_size, dot, place_in_chunk, step_number, step_row
-from topnrank.kernels.work_stealing import new_turns, taken
+from topnrank.kernels.work_stealing import claim, new_work
 
 
 class FactorState(NamedTuple):
@@ -21,9 +21,9 @@ class FactorState(NamedTuple):
 @parallel_kernel
 def factor_scores(batch, state, scores):
     """Scores of every list of the batch."""
-    turns = new_turns(batch.workers)
+    work = new_work(batch.workers)
     for worker in prange(batch.workers):
-        for n in taken(turns, worker, batch.users.size):
+        for n in claim(work, worker, batch.users.size):
             u = state.U[batch.users[n]]
             for p in range(batch.offsets[n], batch.offsets[n + 1]):
                 scores[p] = dot(u, state.V[batch.items[p]]) + state.b[batch.items[p]]
@@ -32,10 +32,10 @@ def factor_scores(batch, state, scores):
 @parallel_kernel
 def factor_user_step(batch, G, state, accumulators, rule, moved):
     """Each user of the batch steps along dL/du = sum_i G_i v_i, plus its penalty."""
-    turns = new_turns(batch.workers)
+    work = new_work(batch.workers)
     for worker in prange(batch.workers):
         gradient = np.empty(state.U.shape[1], np.float32)
-        for n in taken(turns, worker, batch.users.size):
+        for n in claim(work, worker, batch.users.size):
             gradient[:] = 0.0
             for p in range(batch.offsets[n], batch.offsets[n + 1]):
                 g = np.float32(G[p])
@@ -48,17 +48,17 @@ def factor_user_step(batch, G, state, accumulators, rule, moved):
 
 
 @kernel
-def _step_items(batch, touched, G, state, accumulators, rules, chunk, moved):
+def _step_items(batch, active_items, G, state, accumulators, rules, chunk, moved):
     """The steps of a chunk of the touched items."""
     gradient = np.empty(state.V.shape[1], np.float32)
     U, V, of_V, users, own = state.U, state.V, accumulators.V, batch.users, batch.own
-    visits = touched.visits
-    for turn in range(chunk_size(chunk, touched.items.size)):
+    visits = active_items.visits
+    for turn in range(chunk_size(chunk, active_items.items.size)):
         t = place_in_chunk(chunk, turn)
-        item = touched.items[t]
+        item = active_items.items[t]
         gradient[:] = 0.0
         bias_gradient, count = 0.0, 0.0
-        for place in range(touched.starts[t], touched.starts[t + 1]):
+        for place in range(active_items.starts[t], active_items.starts[t + 1]):
             p, n = visits[place, 0], visits[place, 1]
             g = np.float32(G[p])
             count += 1.0 if p < own[n] else batch.counts[n]
@@ -72,9 +72,9 @@ def _step_items(batch, touched, G, state, accumulators, rules, chunk, moved):
 
 
 @parallel_kernel
-def factor_item_step(batch, touched, G, state, accumulators, rules, moved):
+def factor_item_step(batch, active_items, G, state, accumulators, rules, moved):
     """Each touched item steps v and b once along the batch's sum of G_i u, in the batch's order of users; rules of v, b."""
-    turns = new_turns(batch.workers)
+    work = new_work(batch.workers)
     for worker in prange(batch.workers):
-        for chunk in taken(turns, worker, CHUNKS):
-            _step_items(batch, touched, G, state, accumulators, rules, chunk, moved)
+        for chunk in claim(work, worker, CHUNKS):
+            _step_items(batch, active_items, G, state, accumulators, rules, chunk, moved)

@@ -17,7 +17,7 @@ from topnrank._typing import Float32Array
 from topnrank.kernels.jit import kernel, leaf_kernel, parallel_kernel, prange
 from topnrank.kernels.updates import CHUNKS, add_two, chunk_size, dot, place_in_chunk, step_number, step_row
 from topnrank.kernels.vectors import fetch
-from topnrank.kernels.work_stealing import new_turns, taken
+from topnrank.kernels.work_stealing import claim, new_work
 
 AHEAD = 8
 """So many rows before it is needed a row of the parameters is fetched; they lie in no order that the machine could guess."""
@@ -39,7 +39,7 @@ class HistorySums(NamedTuple):
     """(b, 2) scale of the history without one item, for own rows, and of the whole one, for sampled rows"""
     s: Float32Array
     """(b, k) history sums, unscaled"""
-    pull: Float32Array
+    gradient: Float32Array
     """(b, k) sum_i c G_i q_i"""
 
 
@@ -50,11 +50,11 @@ def history_scale(size, exponent):
 
 
 @parallel_kernel
-def own_products(touched, state, yq, xq):
+def self_products(active_items, state, yq, xq):
     """<y_i, q_i> and <x_ib, q_i> of the touched items, into arrays over all items, (n_items,) and (n_items, channels)."""
     k = state.Q.shape[1]
-    for t in prange(touched.items.size):
-        item = touched.items[t]
+    for t in prange(active_items.items.size):
+        item = active_items.items[t]
         yq[item] = dot(state.Y[item], state.Q[item])
         for b in range(xq.shape[1]):
             xq[item, b] = dot(state.X[item, b * k : (b + 1) * k], state.Q[item])
@@ -80,14 +80,14 @@ def history_vectors(rows, state, exponent, vectors):
         c, s = history_scale(hi - lo, exponent), vectors[user]
         s[:] = 0.0
         for p in range(lo, hi):
-            rho = c * rows.strengths[p] if rows.strengths.size else c
+            rho = c * rows.recency_weights[p] if rows.recency_weights.size else c
             _add_part(rho, state.Y[rows.items[p]], state.X[rows.items[p]], rows.residuals[p], s)
 
 
 @kernel
 def _history_sum(batch, Y, X, n, s):
     """s = sum_j rho_j (y_j + sum_b e_jb x_jb) of user n, two rows at a time; an odd last one twice, then by 0."""
-    items, strengths, residuals = batch.items, batch.strengths, batch.residuals
+    items, recency_weights, residuals = batch.items, batch.recency_weights, batch.residuals
     lo, hi, k = batch.offsets[n], batch.own[n], s.size
     s[:] = 0.0
     for p in range(lo, hi, 2):
@@ -98,7 +98,7 @@ def _history_sum(batch, Y, X, n, s):
             fetch(X, items[p + AHEAD])
             fetch(Y, items[p + AHEAD + 1])
             fetch(X, items[p + AHEAD + 1])
-        rho, sigma = strengths[p], strengths[q] if q > p else np.float32(0.0)
+        rho, sigma = recency_weights[p], recency_weights[q] if q > p else np.float32(0.0)
         add_two(s, rho, Y[i], sigma, Y[j])
         for b in range(residuals.shape[1]):
             e, f = rho * residuals[p, b], sigma * residuals[q, b]
@@ -118,7 +118,7 @@ def _user_scores(batch, state, own, n, c, s, scores):
         mine = yq[item]
         for b in range(xq.shape[1]):
             mine += batch.residuals[p, b] * xq[item, b]
-        scores[p] = c[0] * (dot(s, Q[item]) - batch.strengths[p] * mine) + bias[item]
+        scores[p] = c[0] * (dot(s, Q[item]) - batch.recency_weights[p] * mine) + bias[item]
     for p in range(batch.own[n], batch.offsets[n + 1]):
         if p + AHEAD < batch.offsets[n + 1]:
             fetch(Q, items[p + AHEAD])
@@ -128,9 +128,9 @@ def _user_scores(batch, state, own, n, c, s, scores):
 @parallel_kernel
 def history_scores(batch, state, exponent, own, scales, vectors, scores):
     """Scales c, unscaled history sums and scores of every list, own rows leave-one-out; `own` = (yq, xq)."""
-    turns = new_turns(batch.workers)
+    work = new_work(batch.workers)
     for worker in prange(batch.workers):
-        for n in taken(turns, worker, batch.users.size):
+        for n in claim(work, worker, batch.users.size):
             size = batch.own[n] - batch.offsets[n]
             scales[n, 0], scales[n, 1] = history_scale(size - 1, exponent), history_scale(size, exponent)
             _history_sum(batch, state.Y, state.X, n, vectors[n])
@@ -138,12 +138,12 @@ def history_scores(batch, state, exponent, own, scales, vectors, scores):
 
 
 @parallel_kernel
-def history_pull(batch, G, Q, scales, pull):
+def history_gradient(batch, G, Q, scales, gradient):
     """sum_i c G_i q_i of every user of the batch."""
-    turns = new_turns(batch.workers)
+    work = new_work(batch.workers)
     for worker in prange(batch.workers):
-        for n in taken(turns, worker, batch.users.size):
-            pull[n] = 0.0
+        for n in claim(work, worker, batch.users.size):
+            gradient[n] = 0.0
             last = batch.offsets[n + 1] - 1
             for p in range(batch.first[n], last + 1, 2):  # an odd last row twice, the second time by 0
                 r = min(p + 1, last)
@@ -152,7 +152,7 @@ def history_pull(batch, G, Q, scales, pull):
                     fetch(Q, batch.items[p + AHEAD + 1])
                 g = np.float32(G[p]) * scales[n, 0 if p < batch.own[n] else 1]
                 h = np.float32(G[r] if r > p else 0.0) * scales[n, 0 if r < batch.own[n] else 1]
-                add_two(pull[n], g, Q[batch.items[p]], h, Q[batch.items[r]])
+                add_two(gradient[n], g, Q[batch.items[p]], h, Q[batch.items[r]])
 
 
 @leaf_kernel
@@ -164,24 +164,24 @@ def _own_sums(visits, rows, G, sums, work, out):
     c G_user rho: these and `out` take the item's own part out again; then in how many lists the item was. Rows of the
     history only have no gradient. Two visits at a time, an odd last one twice, the second time by 0.
     """
-    first, strengths, residuals = rows
-    c, s, pull = sums
+    first, recency_weights, residuals = rows
+    c, s, gradient = sums
     bias, qc, yc, lists = 0.0, 0.0, 0.0, 0.0
     for v in range(0, len(visits), 2):
         w = min(v + 1, len(visits) - 1)
         p, q, n, m = visits[v, 0], visits[w, 0], visits[v, 1], visits[w, 1]
-        rho, sigma = strengths[p], strengths[q] if w > v else np.float32(0.0)
+        rho, sigma = recency_weights[p], recency_weights[q] if w > v else np.float32(0.0)
         listed, also = p >= first[n], w > v and q >= first[m]
         item, other = G[1, p] if listed else 0.0, G[1, q] if also else 0.0
         g, h = np.float32(item) * c[n, 0], np.float32(other) * c[m, 0]
         g_user, h_user = G[0, p] * c[n, 0] if listed else 0.0, G[0, q] * c[m, 0] if also else 0.0
         add_two(work[0], g, s[n], h, s[m])
-        add_two(work[1], rho, pull[n], sigma, pull[m])
+        add_two(work[1], rho, gradient[n], sigma, gradient[m])
         for b in range(out.shape[1]):
             e, f = rho * residuals[p, b], sigma * residuals[q, b]
             out[0, b] += g * e + h * f
             out[1, b] += g_user * e + h_user * f
-            add_two(work[2 + b], e, pull[n], f, pull[m])
+            add_two(work[2 + b], e, gradient[n], f, gradient[m])
         bias += item + other
         lists += (1.0 if listed else 0.0) + (1.0 if also else 0.0)
         qc += g * rho + h * sigma
@@ -191,21 +191,21 @@ def _own_sums(visits, rows, G, sums, work, out):
 
 @leaf_kernel
 def _rated_sums(visits, rows, G, sums, work, out):
-    """`_own_sums` of a scorer with one channel, the usual one: one loop for the three rows of `work` reads `pull` once."""
-    first, strengths, residuals = rows
-    c, s, pull = sums
+    """`_own_sums` of a scorer with one channel, the usual one: one loop for the three rows of `work` reads `gradient` once."""
+    first, recency_weights, residuals = rows
+    c, s, gradient = sums
     for_q, for_y, for_x = work[0], work[1], work[2]
     bias, qc, yc, lists, qe, ye = 0.0, 0.0, 0.0, 0.0, np.float32(0.0), np.float32(0.0)
     for v in range(0, len(visits), 2):
         w = min(v + 1, len(visits) - 1)
         p, q, n, m = visits[v, 0], visits[w, 0], visits[v, 1], visits[w, 1]
-        rho, sigma = strengths[p], strengths[q] if w > v else np.float32(0.0)
+        rho, sigma = recency_weights[p], recency_weights[q] if w > v else np.float32(0.0)
         listed, also = p >= first[n], w > v and q >= first[m]
         item, other = G[1, p] if listed else 0.0, G[1, q] if also else 0.0
         g, h = np.float32(item) * c[n, 0], np.float32(other) * c[m, 0]
         g_user, h_user = G[0, p] * c[n, 0] if listed else 0.0, G[0, q] * c[m, 0] if also else 0.0
         e, f = rho * residuals[p, 0], sigma * residuals[q, 0]
-        one, two, pull_one, pull_two = s[n], s[m], pull[n], pull[m]
+        one, two, pull_one, pull_two = s[n], s[m], gradient[n], gradient[m]
         for d in range(for_q.size):
             for_q[d] += g * one[d] + h * two[d]
             for_y[d] += rho * pull_one[d] + sigma * pull_two[d]
@@ -248,18 +248,18 @@ def _take_own_out(qc, yc, out, rows, work):
 
 
 @kernel
-def _step_items(batch, touched, G, sums, state, stepped, rules, chunk, moved):
+def _step_items(batch, active_items, G, sums, state, stepped, rules, chunk, moved):
     """The steps of a chunk of the touched items. The tuples are taken apart once: leaves want plain arrays."""
     target, accumulators = stepped
     k, channels = state.Q.shape[1], batch.residuals.shape[1]
     work, out = np.empty((2 + channels, k), np.float32), np.empty((2, channels), np.float32)
     Q, Y, X, of_Q, of_Y, of_X = state.Q, state.Y, state.X, accumulators.Q, accumulators.Y, accumulators.X
     new_Q, new_Y, new_X = target.Q, target.Y, target.X
-    starts, owns, visits = touched.starts, touched.own, touched.visits
-    rows, users = (batch.first, batch.strengths, batch.residuals), (sums.c, sums.s, sums.pull)
-    for turn in range(chunk_size(chunk, touched.items.size)):
+    starts, owns, visits = active_items.starts, active_items.own, active_items.visits
+    rows, users = (batch.first, batch.recency_weights, batch.residuals), (sums.c, sums.s, sums.gradient)
+    for turn in range(chunk_size(chunk, active_items.items.size)):
         t = place_in_chunk(chunk, turn)
-        i, lo, own, hi = touched.items[t], starts[t], owns[t], starts[t + 1]
+        i, lo, own, hi = active_items.items[t], starts[t], owns[t], starts[t + 1]
         work[:] = 0.0
         out[:] = 0.0
         if channels == 1:
@@ -281,12 +281,12 @@ def _step_items(batch, touched, G, sums, state, stepped, rules, chunk, moved):
 
 
 @parallel_kernel
-def history_item_step(batch, touched, G, sums, state, target, accumulators, rules, moved):
+def history_item_step(batch, active_items, G, sums, state, target, accumulators, rules, moved):
     """Each touched item steps once along the batch's sums, in the batch's order of users; rules of q, of y and x, of b.
 
-    The steps go to `target`: the state itself, or arrays of zeros that with `optimisers.SUM` get the sums.
+    The steps go to `target`: the state itself, or arrays of zeros that with `optimizers.SUM` get the sums.
     """
-    turns = new_turns(batch.workers)
+    work = new_work(batch.workers)
     for worker in prange(batch.workers):
-        for chunk in taken(turns, worker, CHUNKS):
-            _step_items(batch, touched, G, sums, state, (target, accumulators), rules, chunk, moved)
+        for chunk in claim(work, worker, CHUNKS):
+            _step_items(batch, active_items, G, sums, state, (target, accumulators), rules, chunk, moved)

@@ -9,17 +9,17 @@ from topnrank.rng import stream
 
 Parameters = dict[str, FloatArray]
 """Blocks of parameters by name; row k of a block belongs to user or item k."""
-EVERY_ROW: BoolArray = np.empty(0, np.bool_)
+ALL_LISTED: BoolArray = np.empty(0, np.bool_)
 """Stands for "all rows are listed"."""
-NO_LINKS: Float32Array = np.empty(0, np.float32)
-"""Stands for "there are no neighbours"."""
+NO_NEIGHBOR_SCORES: Float32Array = np.empty(0, np.float32)
+"""Stands for "there are no neighbors"."""
 NO_RESIDUALS: Float32Array = np.empty((0, 1), np.float32)
 """For scorers without histories."""
-ALL_ALIKE: Float32Array = np.empty(0, np.float32)
+EQUAL_RECENCY: Float32Array = np.empty(0, np.float32)
 """Stands for "all rows of a history count alike"."""
 
 
-class Rows(NamedTuple):
+class TrainingLists(NamedTuple):
     """Training lists of all users, CSR."""
 
     indptr: Int64Array
@@ -30,11 +30,11 @@ class Rows(NamedTuple):
     """(n_rows,) a, the weight of each row"""
     residuals: Float32Array
     """(n_rows, channels) e, what the history scorer knows of a row beside its item; empty for others"""
-    listed: BoolArray = EVERY_ROW
+    listed: BoolArray = ALL_LISTED
     """(n_rows,) whether the row enters the user's list or only the history; empty when all do"""
-    links: Float32Array = NO_LINKS
-    """(n_rows,) z, what the neighbours say of the row when its user is left out; empty without neighbours"""
-    strengths: Float32Array = ALL_ALIKE
+    neighbor_scores: Float32Array = NO_NEIGHBOR_SCORES
+    """(n_rows,) z, what the neighbors say of the row when its user is left out; empty without neighbors"""
+    recency_weights: Float32Array = EQUAL_RECENCY
     """(n_rows,) rho, how much a row counts in the user's history; empty when all count 1"""
 
     def of(self, user: int) -> slice:
@@ -42,11 +42,11 @@ class Rows(NamedTuple):
         return slice(int(self.indptr[user]), int(self.indptr[user + 1]))
 
 
-NO_ROWS = Rows(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.float32), NO_RESIDUALS)
+NO_ROWS = TrainingLists(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.float32), NO_RESIDUALS)
 """Lists of nobody, where the real ones are elsewhere."""
 
 
-class Visited(NamedTuple):
+class UserRows(NamedTuple):
     """One user's rows as they are visited: those of the history only | own rows of the list | items sampled for it."""
 
     user: int
@@ -62,11 +62,11 @@ class Visited(NamedTuple):
     """Where the user's own rows end; those before are the history"""
     weights: Float64Array
     """(n - own,) how many unobserved items each sampled row stands for"""
-    strengths: Float64Array
+    recency_weights: Float64Array
     """(own,) rho of the history's rows"""
 
 
-class Rule(NamedTuple):
+class UpdateRule(NamedTuple):
     """How one block of parameters steps: plain descent, or AdaGrad on the batch's sum."""
 
     adagrad: bool
@@ -84,20 +84,20 @@ class Scorer(Protocol):
     history_blocks: ClassVar[frozenset[str]]
     """Blocks whose rows belong to the items of the user's history; all others belong to the items of the list."""
 
-    def initialise(self, n_users: int, n_items: int, seed: int) -> Parameters:
+    def initialize(self, n_users: int, n_items: int, seed: int) -> Parameters:
         """Float32 start values of all blocks, drawn from streams keyed by `seed`."""
         ...
 
-    def scores(self, parameters: Parameters, visited: Visited) -> Float64Array:
+    def scores(self, parameters: Parameters, visited: UserRows) -> Float64Array:
         """(m,) scores f of the user's list."""
         ...
 
-    def user_gradient(self, parameters: Parameters, visited: Visited, G: Float64Array) -> Float64Array:
+    def user_gradient(self, parameters: Parameters, visited: UserRows, G: Float64Array) -> Float64Array:
         """(k,) gradient of the user's row of `user_block`."""
         ...
 
     def item_gradients(
-        self, parameters: Parameters, visited: Visited, G_user: Float64Array, G_item: Float64Array
+        self, parameters: Parameters, visited: UserRows, G_user: Float64Array, G_item: Float64Array
     ) -> Parameters:
         """Gradients by block, one row per item of the list, or of the history for `history_blocks`."""
         ...

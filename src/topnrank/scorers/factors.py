@@ -10,7 +10,7 @@ import numpy as np
 
 from topnrank._typing import Float32Array, Float64Array
 from topnrank.rng import stream
-from topnrank.scorers.base import Parameters, Visited, normal
+from topnrank.scorers.base import Parameters, UserRows, normal
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Factors:
     user_block: ClassVar[str | None] = "user_factors"
     history_blocks: ClassVar[frozenset[str]] = frozenset()
 
-    def initialise(self, n_users: int, n_items: int, seed: int) -> Parameters:
+    def initialize(self, n_users: int, n_items: int, seed: int) -> Parameters:
         """Random vectors, zero bias."""
         return {
             "user_factors": self._draw(seed, "user_factors", n_users),
@@ -32,18 +32,18 @@ class Factors:
             "item_bias": np.zeros(n_items, np.float32),
         }
 
-    def scores(self, parameters: Parameters, visited: Visited) -> Float64Array:
+    def scores(self, parameters: Parameters, visited: UserRows) -> Float64Array:
         """f = V u + b."""
         items = visited.items[visited.first :]
         dots = parameters["item_factors"][items] @ parameters["user_factors"][visited.user]
         return np.asarray(dots + parameters["item_bias"][items], np.float64)
 
-    def user_gradient(self, parameters: Parameters, visited: Visited, G: Float64Array) -> Float64Array:
+    def user_gradient(self, parameters: Parameters, visited: UserRows, G: Float64Array) -> Float64Array:
         """sum_i G_i v_i."""
         return np.asarray(G @ parameters["item_factors"][visited.items[visited.first :]])
 
     def item_gradients(
-        self, parameters: Parameters, visited: Visited, G_user: Float64Array, G_item: Float64Array
+        self, parameters: Parameters, visited: UserRows, G_user: Float64Array, G_item: Float64Array
     ) -> Parameters:
         """G_i u and G_i; the user's own gradient has been used already, so `G_user` is not."""
         return {"item_factors": np.outer(G_item, parameters["user_factors"][visited.user]), "item_bias": G_item}

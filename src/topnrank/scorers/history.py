@@ -22,7 +22,7 @@ import numpy as np
 
 from topnrank._typing import Float32Array, Float64Array, FloatArray, Int64Array, IntArray
 from topnrank.errors import ParameterError
-from topnrank.scorers.base import Parameters, Visited, normal
+from topnrank.scorers.base import Parameters, UserRows, normal
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,12 @@ class History:
     user_block: ClassVar[str | None] = None
     history_blocks: ClassVar[frozenset[str]] = frozenset({"history_factors", "rating_factors"})
 
-    def initialise(self, n_users: int, n_items: int, seed: int) -> Parameters:
+    def initialize(self, n_users: int, n_items: int, seed: int) -> Parameters:
         """Small random vectors, zero bias."""
         if isinstance(self.init, str):
-            raise ParameterError(f"init={self.init!r} goes with users='factors'; with users='history' give a number")
+            raise ParameterError(
+                f"init={self.init!r} goes with user_representation='factors'; with user_representation='history' give a number"
+            )
         shape = (n_items, self.factors)
         return {
             "item_factors": normal(seed, "item_factors", shape, self.init),
@@ -56,36 +58,36 @@ class History:
         """c for a history of `size` items; an empty one counts nothing."""
         return float(size) ** -self.exponent if size > 0 else 0.0
 
-    def scores(self, parameters: Parameters, visited: Visited) -> Float64Array:
+    def scores(self, parameters: Parameters, visited: UserRows) -> Float64Array:
         """Scores of the user's list, own rows leave-one-out."""
         items = visited.items[visited.first :]
         dots = np.einsum("ik,ik->i", self._others(parameters, visited), parameters["item_factors"][items])
         return np.asarray(dots + parameters["item_bias"][items])
 
-    def user_gradient(self, parameters: Parameters, visited: Visited, G: Float64Array) -> Float64Array:
+    def user_gradient(self, parameters: Parameters, visited: UserRows, G: Float64Array) -> Float64Array:
         """Nothing: there is no user vector."""
         return np.empty(0)
 
     def item_gradients(
-        self, parameters: Parameters, visited: Visited, G_user: Float64Array, G_item: Float64Array
+        self, parameters: Parameters, visited: UserRows, G_user: Float64Array, G_item: Float64Array
     ) -> Parameters:
         """q and b follow G_item; the history vectors y and x, being the user's side, follow G_user."""
         q = parameters["item_factors"][visited.items]
         G = np.concatenate([np.zeros(visited.first), G_user])  # rows of the history only have no score
         pushed = (self._scales(visited) * G)[:, None] * q
-        pull = visited.strengths[:, None] * (pushed.sum(axis=0) - pushed[: visited.own])
+        gradient = visited.recency_weights[:, None] * (pushed.sum(axis=0) - pushed[: visited.own])
         return {
             "item_factors": G_item[:, None] * self._others(parameters, visited),
-            "history_factors": pull,
-            "rating_factors": _outer(visited.residuals[: visited.own], pull),
+            "history_factors": gradient,
+            "rating_factors": _outer(visited.residuals[: visited.own], gradient),
             "item_bias": G_item,
         }
 
     def vector(
-        self, parameters: Parameters, items: IntArray, residuals: FloatArray, strengths: FloatArray
+        self, parameters: Parameters, items: IntArray, residuals: FloatArray, recency_weights: FloatArray
     ) -> Float64Array:
         """s_u of a history, for items outside it."""
-        parts = strengths[:, None] * self.parts(parameters, items, residuals)
+        parts = recency_weights[:, None] * self.parts(parameters, items, residuals)
         return np.asarray(self.scale(items.size) * parts.sum(axis=0, dtype=np.float64))
 
     def parts(self, parameters: Parameters, items: IntArray, residuals: FloatArray) -> Float64Array:
@@ -93,24 +95,24 @@ class History:
         x = parameters["rating_factors"][items].astype(np.float64).reshape(len(items), self.channels, self.factors)
         return np.asarray(parameters["history_factors"][items] + np.einsum("nb,nbk->nk", residuals, x))
 
-    def _scales(self, visited: Visited) -> Float64Array:
+    def _scales(self, visited: UserRows) -> Float64Array:
         """(n,) c of each row: of the history without it for own rows, of the whole history for sampled ones."""
         own, sampled = visited.own, visited.items.size - visited.own
         return np.repeat([self.scale(own - 1), self.scale(own)], [own, sampled])
 
-    def _others(self, parameters: Parameters, visited: Visited) -> Float64Array:
+    def _others(self, parameters: Parameters, visited: UserRows) -> Float64Array:
         """(m, k) c_u times the history's sum without each list item's own part."""
         history = visited.items[: visited.own]
         parts = np.zeros((visited.items.size, self.factors))
         parts[: visited.own] = self.parts(parameters, history, visited.residuals[: visited.own])
-        parts[: visited.own] *= visited.strengths[:, None]
+        parts[: visited.own] *= visited.recency_weights[:, None]
         others = self._scales(visited)[:, None] * (parts.sum(axis=0) - parts)
         return np.asarray(others[visited.first :])
 
 
-def _outer(residuals: FloatArray, pull: Float64Array) -> Float64Array:
+def _outer(residuals: FloatArray, gradient: Float64Array) -> Float64Array:
     """(n, channels * k) the gradients of the vectors x of each row, one after another."""
-    return (residuals[:, :, None] * pull[:, None, :]).reshape(len(pull), -1)
+    return (residuals[:, :, None] * gradient[:, None, :]).reshape(len(gradient), -1)
 
 
 @dataclass(frozen=True)

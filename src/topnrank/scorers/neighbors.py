@@ -1,4 +1,4 @@
-"""Neighbours: a fixed, sparse item-to-item term beside a scorer, scaled by one learnt number.
+"""Neighbors: a fixed, sparse item-to-item term beside a scorer, scaled by one learned number.
 
     f_i = (scorer's score) + beta z_ui,     z_ui = sum over the user's liked items j in N(i) of rho_uj W_ji
 
@@ -16,11 +16,11 @@ import numpy as np
 
 from topnrank._typing import Float32Array, Float64Array, FloatArray, Int32Array, IntArray
 
-SCALE = "neighbour_scale"
+SCALE = "neighbor_scale"
 """Name of the block that holds beta."""
 
 
-class Neighbours(NamedTuple):
+class Neighbors(NamedTuple):
     """N and W of every item."""
 
     items: Int32Array
@@ -28,8 +28,10 @@ class Neighbours(NamedTuple):
     weights: Float32Array
     """(n_items, T) W_ji for the j of the same place"""
 
-    def links(self, liked: IntArray, targets: IntArray, strengths: FloatArray | None = None) -> Float64Array:
+    def neighbor_scores(
+        self, liked: IntArray, targets: IntArray, recency_weights: FloatArray | None = None
+    ) -> Float64Array:
         """z of the items `targets` for a user who likes the items `liked`, each with its strength rho (else 1)."""
         likes = np.zeros(len(self.items))
-        likes[liked] = 1.0 if strengths is None else strengths
+        likes[liked] = 1.0 if recency_weights is None else recency_weights
         return np.asarray((self.weights[targets] * likes[self.items[targets]]).sum(axis=1))

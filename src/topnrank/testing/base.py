@@ -43,8 +43,8 @@ def fresh(model: M) -> M:
     return type(model)(**copy.deepcopy(model.get_params()))
 
 
-def learnt(model: Model) -> dict[str, bytes]:
-    """Everything a model learnt, as bits."""
+def learned(model: Model) -> dict[str, bytes]:
+    """Everything a model learned, as bits."""
     return {name: array.tobytes() for name, array in model.fitted.arrays.items()}
 
 

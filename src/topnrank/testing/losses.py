@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from topnrank._typing import Float64Array, Int64Array
-from topnrank.losses.base import PLAIN, ListGradient, Objective, Occasion
+from topnrank.losses.base import PLAIN_CONTEXT, ListContext, ListGradient, Objective
 from topnrank.rng import stream
 
 # ----------------------------------------------------------------------------------------------------
@@ -79,17 +79,19 @@ def _kept(result: ListGradient, rows: Int64Array) -> ListGradient:
 
 def _named(value: Any) -> str:
     """An occasion by what is special about it, an objective by its repr."""
-    if not isinstance(value, Occasion):
+    if not isinstance(value, ListContext):
         return repr(value)
-    special = (f"{name} {said}" for name, said in value._asdict().items() if str(said) != str(getattr(PLAIN, name)))
+    special = (
+        f"{name} {said}" for name, said in value._asdict().items() if str(said) != str(getattr(PLAIN_CONTEXT, name))
+    )
     return ", ".join(special) or "plain"
 
 
-def _shortened(occasion: Occasion, size: int) -> Occasion:
+def _shortened(context: ListContext, size: int) -> ListContext:
     """The occasion for a list that may have fewer rows than it has sampled ones."""
-    sampled = min(occasion.sampled, size)
-    weight = occasion.weight
-    return occasion._replace(sampled=sampled, weight=weight if np.ndim(weight) == 0 else np.asarray(weight)[:sampled])
+    sampled = min(context.sampled, size)
+    weight = context.weight
+    return context._replace(sampled=sampled, weight=weight if np.ndim(weight) == 0 else np.asarray(weight)[:sampled])
 
 
 class ObjectiveTests:
@@ -101,7 +103,7 @@ class ObjectiveTests:
 
     objectives: ClassVar[Sequence[Objective]]
     """The objective with the parameters to test it with."""
-    occasions: ClassVar[Sequence[Occasion]] = (PLAIN,)
+    occasions: ClassVar[Sequence[ListContext]] = (PLAIN_CONTEXT,)
     """The visits to test: with sampled rows, with a key for random draws, early in the training."""
     gains: ClassVar[str] = "signed"
     """"signed", or "grades" where gains are meant to lie between 0 and 1."""
@@ -131,14 +133,14 @@ class ObjectiveTests:
                 metafunc.parametrize(name, values, ids=_named)
 
     def held(
-        self, objective: Objective, scores: Float64Array, gains: Float64Array, occasion: Occasion
+        self, objective: Objective, scores: Float64Array, gains: Float64Array, context: ListContext
     ) -> Callable[[Float64Array], float]:
         """The function of the scores whose derivative at `scores` the gradient is: the value, unless overridden."""
-        return lambda f: float(objective.evaluate(f, gains, occasion).value)
+        return lambda f: float(objective.evaluate(f, gains, context).value)
 
-    def lists(self, occasion: Occasion) -> Iterator[tuple[Float64Array, Float64Array]]:
+    def lists(self, context: ListContext) -> Iterator[tuple[Float64Array, Float64Array]]:
         """The random lists."""
-        return (random_list(case, self.gains, occasion.sampled) for case in range(len(OWN_ROWS)))
+        return (random_list(case, self.gains, context.sampled) for case in range(len(OWN_ROWS)))
 
     def hazards(self) -> Iterator[tuple[Float64Array, Float64Array]]:
         """Huge, equal and single scores with all sorts of gains."""
@@ -147,45 +149,45 @@ class ObjectiveTests:
                 yield scores, gains.copy()
             yield HAZARDOUS_SCORES[0][:1], gains[:1].copy()
 
-    def test_the_gradient_is_the_derivative_of_the_value(self, objective: Objective, occasion: Occasion) -> None:
+    def test_the_gradient_is_the_derivative_of_the_value(self, objective: Objective, context: ListContext) -> None:
         """The users' gradient; the items' is the same, or the flag says so."""
         same = []
-        for scores, gains in self.lists(occasion):
-            result = objective.evaluate(scores, gains, occasion)
-            numeric = central_differences(self.held(objective, scores, gains, occasion), scores)
+        for scores, gains in self.lists(context):
+            result = objective.evaluate(scores, gains, context)
+            numeric = central_differences(self.held(objective, scores, gains, context), scores)
             rounding = 1e-9 * max(abs(result.value), 1.0)
             assert_allclose(result.user, numeric, rtol=0, atol=self.tolerance * np.abs(numeric).max() + rounding)
             same.append(np.array_equal(result.item, result.user))
         assert all(same) == self.one_gradient, same
 
     def test_value_and_gradient_are_those_of_the_formula_by_autograd(
-        self, objective: Objective, occasion: Occasion
+        self, objective: Objective, context: ListContext
     ) -> None:
         formula = type(self).autograd_formula
         if formula is None:
             pytest.skip("no autograd_formula is given")
         autograd, anp = pytest.importorskip("autograd"), pytest.importorskip("autograd.numpy")
-        for scores, gains in self.lists(occasion):
+        for scores, gains in self.lists(context):
 
             def loss(f: Any, gains: Float64Array = gains) -> Any:
-                return formula(anp, objective, f, gains, occasion)
+                return formula(anp, objective, f, gains, context)
 
             G = np.asarray(autograd.grad(loss)(scores), np.float64)
-            result = objective.evaluate(scores, gains, occasion)
+            result = objective.evaluate(scores, gains, context)
             assert distance(result._replace(item=result.user), ListGradient(float(loss(scores)), G, G, 0)) < 1e-10
 
-    def test_hazards_stay_finite(self, objective: Objective, occasion: Occasion) -> None:
+    def test_hazards_stay_finite(self, objective: Objective, context: ListContext) -> None:
         for scores, gains in self.hazards():
-            told = _shortened(occasion, scores.size)
+            told = _shortened(context, scores.size)
             gains[scores.size - told.sampled :] = 0.0
             with np.errstate(all="raise", under="ignore"):
                 result = objective.evaluate(scores, gains, told)
             assert np.isfinite([result.value, *result.user, *result.item]).all(), (scores, gains)
 
-    def test_a_pure_function_gives_a_number_and_two_gradients(self, objective: Objective, occasion: Occasion) -> None:
-        for scores, gains in self.lists(occasion):
+    def test_a_pure_function_gives_a_number_and_two_gradients(self, objective: Objective, context: ListContext) -> None:
+        for scores, gains in self.lists(context):
             before = scores.tobytes(), gains.tobytes()
-            first, second = (objective.evaluate(scores, gains, occasion) for _ in range(2))
+            first, second = (objective.evaluate(scores, gains, context) for _ in range(2))
             assert (scores.tobytes(), gains.tobytes()) == before
             for once, again in ((first.user, second.user), (first.item, second.item)):
                 assert once.tobytes() == again.tobytes()
@@ -198,46 +200,44 @@ class ObjectiveTests:
             assert 0 <= first.active <= scores.size
             assert first.active == scores.size or not self.every_item_counts
 
-    def test_only_differences_of_scores_matter(self, objective: Objective, occasion: Occasion) -> None:
+    def test_only_differences_of_scores_matter(self, objective: Objective, context: ListContext) -> None:
         changes = []
-        for scores, gains in self.lists(occasion):
-            here = objective.evaluate(scores, gains, occasion)
-            changes += [distance(here, objective.evaluate(scores + c, gains, occasion)) for c in (-1.0, 2.0, 1e6)]
+        for scores, gains in self.lists(context):
+            here = objective.evaluate(scores, gains, context)
+            changes += [distance(here, objective.evaluate(scores + c, gains, context)) for c in (-1.0, 2.0, 1e6)]
             changes.append(float(abs(here.user.sum()) / max(np.abs(here.user).sum(), 1.0)))
-        alone = objective.evaluate(scores[:1], gains[:1], PLAIN)
+        alone = objective.evaluate(scores[:1], gains[:1], PLAIN_CONTEXT)
         assert (np.max(changes) < 1e-8) == self.only_differences, changes
         assert alone.user[0] == 0.0 or not self.only_differences
 
-    def test_the_order_of_the_rows_does_not_matter(self, objective: Objective, occasion: Occasion) -> None:
+    def test_the_order_of_the_rows_does_not_matter(self, objective: Objective, context: ListContext) -> None:
         """Own rows and sampled rows each change places among themselves."""
         changes = []
-        for case, (scores, gains) in enumerate(self.lists(occasion)):
+        for case, (scores, gains) in enumerate(self.lists(context)):
             draw, own = stream(case, "order of ObjectiveTests"), OWN_ROWS[case]
-            order = np.append(draw.permutation(own), own + draw.permutation(occasion.sampled))
-            here = objective.evaluate(scores, gains, occasion)
-            weight = (
-                occasion.weight if np.ndim(occasion.weight) == 0 else np.asarray(occasion.weight)[order[own:] - own]
-            )
-            there = objective.evaluate(scores[order], gains[order], occasion._replace(weight=weight))
+            order = np.append(draw.permutation(own), own + draw.permutation(context.sampled))
+            here = objective.evaluate(scores, gains, context)
+            weight = context.weight if np.ndim(context.weight) == 0 else np.asarray(context.weight)[order[own:] - own]
+            there = objective.evaluate(scores[order], gains[order], context._replace(weight=weight))
             changes.append(distance(_kept(here, order), there))
         assert (np.max(changes) < 1e-10) == self.any_order, changes
 
-    def test_lists_without_positives(self, objective: Objective, occasion: Occasion) -> None:
+    def test_lists_without_positives(self, objective: Objective, context: ListContext) -> None:
         """They are silent where the objective needs positives."""
         silent = []
-        for scores, gains in self.lists(occasion):
-            for none in (-np.abs(gains), np.zeros_like(gains), np.zeros(occasion.sampled)):
+        for scores, gains in self.lists(context):
+            for none in (-np.abs(gains), np.zeros_like(gains), np.zeros(context.sampled)):
                 if none.size:
-                    value, user, item, _ = objective.evaluate(scores[: none.size], none, occasion)
+                    value, user, item, _ = objective.evaluate(scores[: none.size], none, context)
                     silent.append(value == 0.0 and not user.any() and not item.any())
         assert all(silent) == self.needs_positives, silent
 
-    def test_rows_that_are_not_positive(self, objective: Objective, occasion: Occasion) -> None:
+    def test_rows_that_are_not_positive(self, objective: Objective, context: ListContext) -> None:
         """The others neither feel anything nor change what the positives feel where the objective ignores them."""
         changes = []
-        for scores, gains in self.lists(occasion):
-            kept = np.flatnonzero((gains > 0.0) | (np.arange(gains.size) >= gains.size - occasion.sampled))
-            here = objective.evaluate(scores, gains, occasion)
-            alone = objective.evaluate(scores[kept], gains[kept], occasion)
+        for scores, gains in self.lists(context):
+            kept = np.flatnonzero((gains > 0.0) | (np.arange(gains.size) >= gains.size - context.sampled))
+            here = objective.evaluate(scores, gains, context)
+            alone = objective.evaluate(scores[kept], gains[kept], context)
             changes += [distance(_kept(here, kept), alone), float(np.abs(np.delete(here.user, kept)).sum())]
         assert (np.max(changes) < 1e-12) == self.ignores_others, changes

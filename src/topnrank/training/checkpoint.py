@@ -6,7 +6,7 @@ from typing import Any, final
 
 from topnrank.engines import Engine, State
 from topnrank.errors import ModelFileError, OutputError
-from topnrank.io.paths import Location, RemotePath, place
+from topnrank.io.paths import Location, RemotePath, parse_path
 from topnrank.io.tensors import prefixed, read_file, without_prefix, write_file
 from topnrank.training.callbacks import Persistent
 from topnrank.training.loop import Round
@@ -29,7 +29,7 @@ class Checkpoint:
         *,
         seconds: float = 2.0,
     ) -> None:
-        self.path = place(folder) / FILE
+        self.path = parse_path(folder) / FILE
         self.run = dict(run)
         """What identifies the run: data fingerprint and parameters."""
         self.persistent = persistent

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from topnrank.engines import Engine, Moment, Visit
+from topnrank.engines import Engine, StepReport, TrainingTime
 from topnrank.errors import DivergenceError
 from topnrank.training.schedule import Schedule
 
@@ -64,14 +64,14 @@ def _run_round(engine: Engine, schedule: Schedule, number: int) -> Round:
     iteration = number * schedule.batches_per_round
     last = max(schedule.rounds * schedule.batches_per_round - 1, 1)
     for users in schedule.batches(number):
-        visit = engine.visit(users, Moment(iteration, min(iteration / last, 1.0)))
+        report = engine.step(users, TrainingTime(iteration, min(iteration / last, 1.0)))
         iteration += 1
-        _check_finite(visit, iteration)
-        value, active = value + visit.value, active + visit.active
-        lists, moved = lists + visit.lists, moved + visit.moved
+        _check_finite(report, iteration)
+        value, active = value + report.value, active + report.active
+        lists, moved = lists + report.lists, moved + report.moved
     return Round(number + 1, iteration, value / lists, active / lists, moved)
 
 
-def _check_finite(visit: Visit, iteration: int) -> None:
-    if not (math.isfinite(visit.value) and math.isfinite(visit.moved)):
+def _check_finite(report: StepReport, iteration: int) -> None:
+    if not (math.isfinite(report.value) and math.isfinite(report.moved)):
         raise DivergenceError(f"training diverged in iteration {iteration}: the objective or a step is not finite")

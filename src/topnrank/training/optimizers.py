@@ -40,7 +40,7 @@ Optimizer = SGD | AdaGrad | AdaptiveDescent
 
 
 def make_optimizer(optimizer: "str | Optimizer") -> Optimizer:
-    """The optimiser of that name with its usual settings, or `optimizer` itself."""
+    """The optimizer of that name with its usual settings, or `optimizer` itself."""
     if isinstance(optimizer, SGD | AdaptiveDescent):
         return optimizer
     if isinstance(optimizer, AdaGrad):
@@ -52,7 +52,7 @@ def make_optimizer(optimizer: "str | Optimizer") -> Optimizer:
 
 
 def start_state(parameters: Parameters, optimizer: Optimizer) -> State:
-    """Parameters at their start, with what the optimiser keeps beside them."""
+    """Parameters at their start, with what the optimizer keeps beside them."""
     state = State.start(parameters, optimizer.initial if isinstance(optimizer, AdaGrad) else 0.0)
     if isinstance(optimizer, AdaptiveDescent):
         state.accumulators[STEP] = np.ones(1)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Contest:
+class ModelOptions:
     """Which models on which rows."""
 
     data: Annotated[str, typer.Argument(metavar="DATA", help="A file, folder or glob, or a data set such as ml-1m.")]
@@ -118,7 +118,7 @@ class Contest:
         return settings
 
     def rows_of_data(self, reading: Reading, output: Output) -> "Interactions":
-        """The data, filtered and weighed."""
+        """The data, filtered and weighted."""
         from topnrank.data.feedback.by_name import feedback_from
 
         data = filtered(reading.read(self.data, output), self.min_user_items, self.min_item_users, output)
@@ -126,13 +126,13 @@ class Contest:
 
 
 @dataclass(frozen=True)
-class Design:
+class ExperimentOptions:
     """How often, on which splits, and what is measured."""
 
     repeats: Annotated[int, typer.Option(help="How often the data are split, each time with the next seed.")] = 5
     protocol: Annotated[
         str,
-        typer.Option(help="rated: rank each user's own test items (the paper). catalogue: rank all items. Or both."),
+        typer.Option(help="rated: rank each user's own test items (the paper). catalog: rank all items. Or both."),
     ] = "rated"
     metrics: Annotated[
         str, typer.Option("--metrics", "--metric", help="Separated by commas, as in 'topnrank evaluate'.")
@@ -166,7 +166,7 @@ class Design:
 
 
 @dataclass(frozen=True)
-class Running:
+class ExecutionOptions:
     """Where finished parts are kept, and how many run at a time."""
 
     folder: Annotated[
@@ -181,7 +181,7 @@ class Running:
 
 
 @dataclass(frozen=True)
-class Telling:
+class ReportOptions:
     """Which row the others are tested against, and what is written to files."""
 
     reference: Annotated[
@@ -223,7 +223,12 @@ def _write_text(path: Path, *, text: str) -> None:
 
 @with_options
 def compare(
-    contest: Contest, design: Design, running: Running, telling: Telling, reading: Reading, printing: Printing
+    contest: ModelOptions,
+    design: ExperimentOptions,
+    running: ExecutionOptions,
+    telling: ReportOptions,
+    reading: Reading,
+    printing: Printing,
 ) -> None:
     """Compare models on the same splits of a file, with tests.
 
@@ -239,7 +244,7 @@ def compare(
       topnrank compare ratings.csv --models relu=top-n-rank,laplace=top-n-rank --set relu.smoothing=relu
       topnrank compare ratings.csv --params best.json --models list-pmf,ease
       topnrank compare ratings.csv --models top-n-rank,bpr --protocol both --metric ndcg@10,recall@20 --report page.html
-      topnrank compare ratings.csv --models ease,bpr --protocol catalogue --split last --metric ndcg@10,novelty@10
+      topnrank compare ratings.csv --models ease,bpr --protocol catalog --split last --metric ndcg@10,novelty@10
     """
     from topnrank.experiments.compare.run import compare as run_comparison
     from topnrank.experiments.report.terminal import as_json, show

@@ -74,7 +74,7 @@ def _facts_of_set(name: str) -> dict[str, Any]:
         **dict(zip(("rows", "users", "items"), dataset.counts, strict=True)),
         "titles": dataset.titles is not None,
         "address": dataset.address,
-        "licence": dataset.licence,
+        "license": dataset.license,
         "here": None if source is None else str(source.path),
     }
 
@@ -82,10 +82,10 @@ def _facts_of_set(name: str) -> dict[str, Any]:
 def _show_places(facts: list[dict[str, Any]], output: Output) -> None:
     places = {one["name"]: one["here"] or "not on this machine" for one in facts}
     output.show("", facts_table(places, title="Where they are"))
-    licences: dict[str, list[str]] = {}
+    licenses: dict[str, list[str]] = {}
     for one in facts:
-        licences.setdefault(one["licence"], []).append(one["name"])
-    terms = {", ".join(names): licence for licence, names in licences.items()}
+        licenses.setdefault(one["license"], []).append(one["name"])
+    terms = {", ".join(names): license for license, names in licenses.items()}
     output.show("", facts_table(terms, title="Terms of use"), "", "fetch one: topnrank data fetch ml-latest-small")
 
 

@@ -25,7 +25,7 @@ class Measuring:
     protocol: Annotated[
         str | None,
         typer.Option(
-            help="rated: rank each user's own test items (the paper). catalogue: rank all items not seen in training.",
+            help="rated: rank each user's own test items (the paper). catalog: rank all items not seen in training.",
             show_default="what the model was trained for",
         ),
     ] = None
@@ -70,8 +70,8 @@ def evaluate(
     Examples:
       topnrank evaluate movies.safetensors movies.test.parquet
       topnrank evaluate movies.safetensors test.csv --metrics ndcg@10,map@10,mrr --relevant 3.5
-      topnrank evaluate shop.safetensors test.csv --protocol catalogue --metrics recall@20 --relevant all
-      topnrank evaluate shop.safetensors test.csv --protocol catalogue --metrics ndcg@10,coverage@10,novelty@10
+      topnrank evaluate shop.safetensors test.csv --protocol catalog --metrics recall@20 --relevant all
+      topnrank evaluate shop.safetensors test.csv --protocol catalog --metrics ndcg@10,coverage@10,novelty@10
     """
     import topnrank as tnr
 

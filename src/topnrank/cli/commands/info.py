@@ -66,9 +66,9 @@ def models(
 def _is_model(path: str) -> bool:
     """Whether the file is a model, by its name or, whatever its name, by its first bytes."""
     from topnrank.data.readers.files import is_safetensors
-    from topnrank.io.paths import RemotePath, place
+    from topnrank.io.paths import RemotePath, parse_path
 
-    file = place(path)
+    file = parse_path(path)
     if file.suffix == ".safetensors" or not file.is_file():
         return file.suffix == ".safetensors"
     with file.open() if isinstance(file, RemotePath) else file.open("rb") as stream:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from topnrank.cli.commands.recommend_options import Audience, Limits, Wishes
+from topnrank.cli.commands.recommend_options import ItemFilters, OutputOptions, TargetUsers
 from topnrank.cli.files import require_writable, table_format, titled, titles_of, write_batches, write_table
 from topnrank.cli.options import Printing, parse_history, with_options
 from topnrank.cli.output import Output, list_table
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 @with_options
 def recommend(
     model_file: Annotated[str, typer.Argument(metavar="MODEL", help="A file that 'topnrank train' saved.")],
-    audience: Audience,
-    wishes: Wishes,
-    limits: Limits,
+    audience: TargetUsers,
+    wishes: OutputOptions,
+    limits: ItemFilters,
     printing: Printing,
 ) -> None:
     """Print or write the N best items for users.
@@ -75,7 +75,7 @@ def _tell_skipped(model: "Model", arguments: dict[str, Any], output: Output) -> 
         )
 
 
-def _check_target(audience: Audience, wishes: Wishes) -> None:
+def _check_target(audience: TargetUsers, wishes: OutputOptions) -> None:
     if wishes.output is not None:
         table_format(wishes.output)
         require_writable(wishes.output)
@@ -85,11 +85,11 @@ def _check_target(audience: Audience, wishes: Wishes) -> None:
 
 def _stream(model: "Model", users: Any, titles: dict[str, str] | None, path: str, arguments: dict[str, Any]) -> int:
     """Writes block by block; formats other than Parquet, and titles, are made from a Parquet file beside the target."""
-    from topnrank.io.paths import place
+    from topnrank.io.paths import parse_path
 
     if table_format(path) == ".parquet" and titles is None:
         return model.recommend_to(path, users, **arguments)
-    target = place(path)
+    target = parse_path(path)
     beside = target.parent if isinstance(target, Path) else None
     with tempfile.TemporaryDirectory(prefix=".topnrank-", dir=beside) as folder:
         raw = Path(folder) / "all.parquet"
@@ -111,7 +111,7 @@ def _batches(path: Path, titles: dict[str, str] | None) -> "Iterator[pa.RecordBa
             yield from titled(pa.table(batch), titles).to_batches()
 
 
-def _deliver(table: "pa.Table", wishes: Wishes, output: Output) -> None:
+def _deliver(table: "pa.Table", wishes: OutputOptions, output: Output) -> None:
     """A table that fits in memory: to the file, or one list for each user."""
     if wishes.output is not None:
         write_table(wishes.output, table)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Audience:
+class TargetUsers:
     """For whom."""
 
     user: Annotated[list[str] | None, typer.Option("--user", "-u", help="A user id; may be repeated.")] = None
@@ -54,11 +54,11 @@ class Audience:
         if not asked:
             raise DataError(f"{self.users_file}: holds no user ids; write one on each line")
         numbers = model.user_map.index(asked)
-        strangers = [name for name, number in zip(asked, numbers, strict=True) if number < 0]
-        if strangers and unknown in _FATES:
-            more = f" and {len(strangers) - 5} more" if len(strangers) > 5 else ""
-            output.note(f"users unknown to the model {_FATES[unknown]}: {', '.join(strangers[:5])}{more}")
-        if strangers and unknown != "skip":
+        unknown_users = [name for name, number in zip(asked, numbers, strict=True) if number < 0]
+        if unknown_users and unknown in _FATES:
+            more = f" and {len(unknown_users) - 5} more" if len(unknown_users) > 5 else ""
+            output.note(f"users unknown to the model {_FATES[unknown]}: {', '.join(unknown_users[:5])}{more}")
+        if unknown_users and unknown != "skip":
             return _typed(asked, integers=model.user_map.is_integer)
         return model.user_ids_[numbers[numbers >= 0]]
 
@@ -78,7 +78,7 @@ def _typed(ids: list[str], *, integers: bool) -> "IdArray":
 
 
 @dataclass(frozen=True)
-class Wishes:
+class OutputOptions:
     """Which items, how many, and where to."""
 
     n: Annotated[int, typer.Option("-n", "--n", help="Items for each user.")] = 10
@@ -115,7 +115,7 @@ def _items_file(what: str) -> Any:
 
 
 @dataclass(frozen=True)
-class Limits:
+class ItemFilters:
     """What may stand in the lists."""
 
     allow: Annotated[

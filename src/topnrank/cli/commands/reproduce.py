@@ -44,9 +44,9 @@ class Experiment:
     def read(self, reading: Reading, output: Output) -> "Interactions":
         """The file, or the data set of that name."""
         import topnrank as tnr
-        from topnrank.io.paths import place
+        from topnrank.io.paths import parse_path
 
-        if place(self.data).exists():
+        if parse_path(self.data).exists():
             return reading.read(self.data, output)
         return tnr.load_dataset(self.data)
 

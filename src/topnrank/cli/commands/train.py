@@ -13,7 +13,7 @@ from topnrank.cli.facts import describe, training_facts, users_with_one_row
 from topnrank.cli.files import require_writable, table_format, write_table
 from topnrank.cli.options import Printing, Reading, filtered, parse_feedback, parse_settings, share, with_options
 from topnrank.cli.output import Output, facts_table
-from topnrank.cli.training_notes import TrafficWatch, tell_what_was_learnt
+from topnrank.cli.training_notes import TrafficWatch, log_training_notes
 from topnrank.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -176,9 +176,9 @@ class Task:
             if self.holdout_file is not None:
                 raise ParameterError("--holdout-file needs --holdout SHARE, such as --holdout 0.5; add it")
             return None
-        from topnrank.io.paths import place
+        from topnrank.io.paths import parse_path
 
-        path = self.holdout_file or str(place(self.output).with_suffix(".test.parquet"))
+        path = self.holdout_file or str(parse_path(self.output).with_suffix(".test.parquet"))
         table_format(path)
         return path
 
@@ -311,7 +311,7 @@ def fit(model: "Model", rows: "Interactions", arguments: dict[str, Any], output:
     started = time.perf_counter()
     model.fit(rows, **arguments)
     seconds = time.perf_counter() - started
-    tell_what_was_learnt(model, users_with_one_row(rows.indptr), output)
+    log_training_notes(model, users_with_one_row(rows.indptr), output)
     watch.tell(output)
     return seconds
 

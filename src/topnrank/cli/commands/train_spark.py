@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from topnrank.cli.facts import users_with_one_row
 from topnrank.cli.options import Reading
 from topnrank.cli.output import Output
-from topnrank.cli.training_notes import TrafficWatch, tell_what_was_learnt
+from topnrank.cli.training_notes import TrafficWatch, log_training_notes
 
 if TYPE_CHECKING:
     from topnrank import Model
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 def rows_in_cluster(path: str, reading: Reading, reason: str | None, output: Output) -> "SparkInteractions | None":
     """The rows as blocks in the cluster; None, and a note, for a `reason` that needs them on the driver or for one found."""
     from topnrank.data.datasets.registry import DATASETS
-    from topnrank.spark.data.files import PlainReasonError
+    from topnrank.spark.data.files import UnsupportedBySparkError
 
     if reason is None and path in DATASETS and not Path(path).exists():
         reason = "a public data set"
     try:
         if reason is not None:
-            raise PlainReasonError(reason)
+            raise UnsupportedBySparkError(reason)
         data = _read(path, reading)
-    except PlainReasonError as found:
+    except UnsupportedBySparkError as found:
         output.note(f"{found}: rows are read on the driver")
         return None
     output.note(f"{path}: rows are read by the executors")
@@ -63,6 +63,6 @@ def fit_in_cluster(
     fitted = served.to_local()
     served.unpersist()
     data.unpersist()
-    tell_what_was_learnt(fitted, users_with_one_row(fitted.fitted.indptr), output)
+    log_training_notes(fitted, users_with_one_row(fitted.fitted.indptr), output)
     watch.tell(output)
     return fitted, seconds

@@ -27,7 +27,7 @@ class Searching:
         "top-n-rank"
     )
     trials: Annotated[int, typer.Option(help="Settings to try, those already in the study file included.")] = 50
-    metric: Annotated[str, typer.Option(help="What to maximise on the validation rows.")] = "ndcg@10"
+    metric: Annotated[str, typer.Option(help="What to maximize on the validation rows.")] = "ndcg@10"
     validation: Annotated[
         float, typer.Option(callback=share, metavar="SHARE", help="Share of each user's items to validate on.")
     ] = 0.25

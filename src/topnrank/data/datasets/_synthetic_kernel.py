@@ -43,7 +43,7 @@ def acceptance(market: Market, user: int, item: int) -> float:
 
 @kernel
 def _meet(market: Market, rng: np.random.Generator) -> int:
-    """An item by popularity; unlike a binary search, a few steps from `first` cost the same in every catalogue."""
+    """An item by popularity; unlike a binary search, a few steps from `first` cost the same in every catalog."""
     draw = rng.random()
     item = market.first[int(draw * market.first.size)]
     while market.cumulative[item] <= draw:

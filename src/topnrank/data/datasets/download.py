@@ -20,7 +20,7 @@ from topnrank.errors import DataError, OutputError
 
 _BLOCK_BYTES = 1 << 18
 _TIMEOUT_SECONDS = 30.0
-_MOST_BREAKS = 10
+_MAX_BREAKS = 10
 """How often a connection may break in one call; each time some bytes must have come through."""
 _LARGEST_MD5_FILE = 4096
 
@@ -77,7 +77,7 @@ def _beside(path: Path, suffix: str) -> Path:
 
 def _fetch_all(url: str, part: Path, report: Report) -> None:
     """Asks again for the rest as long as the connection breaks after some bytes."""
-    for _ in range(_MOST_BREAKS):
+    for _ in range(_MAX_BREAKS):
         before = part.stat().st_size if part.exists() else 0
         answer = _ask(url, part)
         if answer is None:

@@ -45,7 +45,7 @@ class Dataset:
     rows: RowsFile
     counts: tuple[int, int, int]
     """Rows of the whole set, and the users and items that occur in them."""
-    licence: str
+    license: str
     titles: TitlesFile | None = None
     md5: str | None = None
     """Published checksum of the archive; None where none is published or the archive changes over time."""
@@ -88,7 +88,7 @@ def _movielens(name: str, summary: str, counts: tuple[int, int, int], md5: str |
         rows=RowsFile(member=f"{name}/ratings.csv", columns=_HALF_STARS),
         titles=TitlesFile(member=f"{name}/movies.csv"),
         counts=counts,
-        licence=_RESEARCH,
+        license=_RESEARCH,
         md5=md5,
         has_md5_beside=True,
     )
@@ -104,7 +104,7 @@ def _movielens_colons(name: str, summary: str, counts: tuple[int, int, int], md5
         rows=RowsFile(member=titles.member.replace("movies", "ratings"), separator="::"),
         titles=titles,
         counts=counts,
-        licence=_RESEARCH,
+        license=_RESEARCH,
         md5=md5,
         has_md5_beside=True,
     )
@@ -119,7 +119,7 @@ _ALL = (
         rows=RowsFile(member="ml-100k/u.data", separator="\t"),
         titles=TitlesFile(member="ml-100k/u.item", separator="|", encoding="latin-1", has_header=False),
         counts=(100_000, 943, 1_682),
-        licence=_RESEARCH,
+        license=_RESEARCH,
         md5="0e33842e24a9c977be4e0107933c0723",
         has_md5_beside=True,
     ),
@@ -159,7 +159,7 @@ _ALL = (
         archive="ratings_Video_Games.csv",
         rows=RowsFile(member="ratings_Video_Games.csv", duplicates="last"),
         counts=(1_324_753, 826_767, 50_210),
-        licence="no licence stated; cite McAuley et al. 2015 (doi.org/10.1145/2766462.2767755)",
+        license="no license stated; cite McAuley et al. 2015 (doi.org/10.1145/2766462.2767755)",
         min_user_items=10,
         substitutes={"amazon-video-games-2014-sasrec.parquet": {"timestamp": "position"}},
     ),
@@ -175,7 +175,7 @@ _ALL = (
             ticks_per_second=1000,
         ),
         counts=(2_756_101, 1_407_580, 235_061),
-        licence="CC BY-NC-SA 4.0; kaggle.com/datasets/retailrocket/ecommerce-dataset",
+        license="CC BY-NC-SA 4.0; kaggle.com/datasets/retailrocket/ecommerce-dataset",
         substitutes={"retail-rocket-sslrec.parquet": {}},
     ),
 )

@@ -58,7 +58,7 @@ class Recipe:
     items: int = 500
     """Sizes of the id maps; ids count from 1. With few ratings some items, or users, have none."""
     ratings: int | None = None
-    """Exact number of rows; None for 50 for each user, or half the catalogue where that is less."""
+    """Exact number of rows; None for 50 for each user, or half the catalog where that is less."""
     _: KW_ONLY
     factors: int = 8
     """Rank of the planted tastes."""
@@ -157,7 +157,7 @@ def plant(recipe: Recipe) -> Planted:
 def _list_lengths(recipe: Recipe) -> Int64Array:
     """Length of each user's list, (users,), summing to the number of ratings.
 
-    A minimum plus a Weibull part, which fits MovieLens closely; the longest lists bend below the size of the catalogue.
+    A minimum plus a Weibull part, which fits MovieLens closely; the longest lists bend below the size of the catalog.
     """
     least = min(recipe.min_list, (recipe.rows // recipe.users + 1) // 2)
     room = recipe.items - least

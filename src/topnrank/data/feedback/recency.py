@@ -46,13 +46,13 @@ class Recency:
     def __call__(self, data: Interactions) -> Interactions:
         """`data` with the weights of `base`, faded by age."""
         latest = self.fitted_to(data).latest
-        weighed = self.base(data)
-        assert weighed.weights is not None
+        weighted = self.base(data)
+        assert weighted.weights is not None
         assert latest is not None
-        ages = np.maximum(latest - _timestamps(weighed), 0) / (DAY * self.half_life_days)
+        ages = np.maximum(latest - _timestamps(weighted), 0) / (DAY * self.half_life_days)
         # not below the smallest normal number: an old like is still a like, not a row that says nothing
         fade = np.maximum(np.exp2(-ages), np.finfo(np.float32).tiny)
-        return weighed.with_weights((weighed.weights * fade).astype(np.float32))
+        return weighted.with_weights((weighted.weights * fade).astype(np.float32))
 
     def to_dict(self) -> dict[str, Any]:
         """See `Feedback`."""

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from topnrank.errors import DataError, ParameterError
-from topnrank.io.paths import AnyPath, RemotePath, place
+from topnrank.io.paths import AnyPath, RemotePath, parse_path
 
 # ----------------------------------------------------------------------------------------------------
 # Which files a path, a folder or a glob means, on this machine and elsewhere.
@@ -215,7 +215,7 @@ def find_files(path: str | os.PathLike[str], format: str | None, copies: ExitSta
         raise ParameterError(
             f"path must be text or a pathlib.Path, got {type(path).__name__}; use Interactions.from_frame for a frame"
         )
-    given = place(path)
+    given = parse_path(path)
     with io_errors(str(given)):
         root, paths = matches(given)
         files = [_inspect(part, format, _partitions(part, root), copies) for part in paths]

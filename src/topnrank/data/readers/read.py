@@ -94,7 +94,7 @@ class Source(Protocol):
     def table(self, roles: Mapping[str, str]) -> pa.Table:
         """The columns to use, `roles` mapping what each is to its name."""
 
-    def place(self, row: int) -> str:
+    def parse_path(self, row: int) -> str:
         """Words for a 0-based row of the table, such as "ratings.csv, line 18"."""
 
 
@@ -175,7 +175,7 @@ def _locator(sources: list[Source], counts: list[int]) -> Locate:
 
     def locate(row: int) -> str:
         number = bisect_right(starts, row) - 1
-        return sources[number].place(row - starts[number])
+        return sources[number].parse_path(row - starts[number])
 
     return locate
 

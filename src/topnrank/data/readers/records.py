@@ -41,7 +41,7 @@ class ParquetSource:
             except (pa.ArrowException, OSError) as problem:
                 raise self._error(problem) from None
 
-    def place(self, row: int) -> str:
+    def parse_path(self, row: int) -> str:
         """Words for a 0-based row of the table."""
         return f"{self.file.name}, row {row + 1}"
 
@@ -95,7 +95,7 @@ class JsonSource:
                 raise self._explained(roles, problem) from None
         return table
 
-    def place(self, row: int) -> str:
+    def parse_path(self, row: int) -> str:
         """Words for a 0-based row of the table: the line as an editor counts it."""
         with io_errors(self.file.name, self.file.compression):
             line, _ = next(islice(self._lines(), row, None))

@@ -151,7 +151,7 @@ class TextSource:
         records = _cut(lines, self.separator, self.file.name)
         return next((fields for line, fields in records if line > self.header_lines), None)
 
-    def place(self, row: int) -> str:
+    def parse_path(self, row: int) -> str:
         """Words for a 0-based row of the table: the line as an editor counts it."""
         with io_errors(self.file.name, self.file.compression):
             line, _ = next(islice(self._records(), row, None))

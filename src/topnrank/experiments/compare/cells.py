@@ -132,7 +132,7 @@ class Runner:
         return evaluate(
             ranker,
             test,
-            protocol=cast(Literal["rated", "catalogue"], protocol),
+            protocol=cast(Literal["rated", "catalog"], protocol),
             metrics=self.plan.metrics,
             relevant=self.plan.relevant,
             num_threads=int(self.plan.one_thread),
@@ -169,7 +169,7 @@ def split_facts(
     """Sizes of a split, users left out, and how long the lists are at the cut-offs."""
     train, test = parts
     items_of = [np.bincount(part.user_index[part.pair_starts], minlength=part.n_users) for part in parts]
-    lengths = {"rated": items_of[1], "catalogue": train.n_items - items_of[0]}
+    lengths = {"rated": items_of[1], "catalog": train.n_items - items_of[0]}
     protocols = {}
     for protocol, result in results.items():
         cuts = {metric.name: metric.cut for metric in parse_metrics(list(result.per_user))}

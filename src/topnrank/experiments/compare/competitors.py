@@ -143,23 +143,23 @@ class FactorAdapter(ABC):
         self.feedback = feedback
 
     @abstractmethod
-    def vectors(self, fitted: Any, weighed: Interactions) -> tuple[Any, Any]:
+    def vectors(self, fitted: Any, weighted: Interactions) -> tuple[Any, Any]:
         """Fits `fitted`; returns the vectors of users and items, (n_users, k) and (n_items, k)."""
 
     def fit(self, train: Interactions) -> Self:
         """Weighs the rows by the feedback policy and trains on those above 0."""
         policy = Threshold(LIKED) if self.feedback is None and train.ratings is not None else self.feedback
-        weighed = feedback_from(policy, train)(train)
-        assert weighed.weights is not None
-        liked = weighed.weights > 0
+        weighted = feedback_from(policy, train)(train)
+        assert weighted.weights is not None
+        liked = weighted.weights > 0
         if not liked.any():
             raise DataError(f"{self.name}: no training row has a weight above 0, there is nothing to learn; {_LIKES}")
-        users, items = self.vectors(copy.deepcopy(self.model), weighed)
+        users, items = self.vectors(copy.deepcopy(self.model), weighted)
         self._users, self._items = train.users, train.items
         self._user_vectors = np.asarray(users, np.float32)
         self._item_vectors = np.asarray(items, np.float32)
-        self._knows_user = np.bincount(weighed.user_index[liked], minlength=train.n_users) > 0
-        self._knows_item = np.bincount(weighed.indices[liked], minlength=train.n_items) > 0
+        self._knows_user = np.bincount(weighted.user_index[liked], minlength=train.n_users) > 0
+        self._knows_item = np.bincount(weighted.indices[liked], minlength=train.n_items) > 0
         return self
 
     def score(self, users: Any, items: Any) -> Float32Array:
@@ -210,9 +210,9 @@ class ImplicitModel(FactorAdapter):
             )
         super().__init__(model, name=name or _SHORT_NAMES.get(kind, f"implicit-{kind}"), feedback=feedback)
 
-    def vectors(self, fitted: Any, weighed: Interactions) -> tuple[Any, Any]:
+    def vectors(self, fitted: Any, weighted: Interactions) -> tuple[Any, Any]:
         """Factors, which hold the biases of BPR and LMF as columns."""
-        fitted.fit(_matrix(weighed), show_progress=False)
+        fitted.fit(_matrix(weighted), show_progress=False)
         return _numpy(fitted.user_factors), _numpy(fitted.item_factors)
 
 
@@ -249,9 +249,9 @@ class LightFMModel(FactorAdapter):
         super().__init__(model, name=name or f"lightfm-{model.loss}", feedback=feedback)
         self.epochs, self.num_threads = epochs, num_threads
 
-    def vectors(self, fitted: Any, weighed: Interactions) -> tuple[Any, Any]:
+    def vectors(self, fitted: Any, weighted: Interactions) -> tuple[Any, Any]:
         """Embeddings, with the items' biases as a column; users' biases do not change an order."""
-        weights = _matrix(weighed, negatives=fitted.loss == "logistic").tocoo()
+        weights = _matrix(weighted, negatives=fitted.loss == "logistic").tocoo()
         signs, sizes = weights.copy(), weights
         signs.data, sizes.data = np.sign(weights.data), np.abs(weights.data)
         options = {"epochs": self.epochs, "num_threads": self.num_threads}
@@ -261,16 +261,16 @@ class LightFMModel(FactorAdapter):
         return np.hstack([users, ones]), np.hstack([items, np.asarray(bias)[:, None]])
 
 
-def _matrix(weighed: Interactions, *, negatives: bool = False) -> Any:
+def _matrix(weighted: Interactions, *, negatives: bool = False) -> Any:
     """A SciPy users x items matrix of the weights above 0, or of all but 0."""
     try:
         from scipy.sparse import csr_matrix
     except ImportError:
         raise ParameterError("the adapters need SciPy; install it with: pip install 'topnrank[compare]'") from None
-    weights = weighed.weights
+    weights = weighted.weights
     assert weights is not None
-    rows = weighed.take(weights != 0 if negatives else weights > 0)
-    shape = (weighed.n_users, weighed.n_items)
+    rows = weighted.take(weights != 0 if negatives else weights > 0)
+    shape = (weighted.n_users, weighted.n_items)
     return csr_matrix((rows.weights, rows.indices, rows.indptr), shape=shape, dtype=np.float32, copy=True)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from topnrank.errors import ModelFileError, OutputError
 from topnrank.experiments.compare.result import Cell
-from topnrank.io.paths import local_place
+from topnrank.io.paths import local_path
 from topnrank.io.tensors import pack_ids, read_file, unpack_ids, write_file
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Folder:
     @classmethod
     def of(cls, folder: str | os.PathLike[str], identity: Mapping[str, Any]) -> "Folder":
         """Makes the folder where it is missing; refuses one that holds another comparison."""
-        path = local_place(folder, "the folder of a comparison")
+        path = local_path(folder, "the folder of a comparison")
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -96,7 +96,7 @@ class Folder:
 
 def read_comparison(folder: str | os.PathLike[str]) -> dict[str, Any]:
     """The fields of the comparison in `folder`."""
-    path = local_place(folder, "the folder of a comparison")
+    path = local_path(folder, "the folder of a comparison")
     if path.is_dir() and not (path / HEAD).exists():
         raise ModelFileError(f"{folder}: holds no comparison (there is no {HEAD}); give the folder of one")
     facts, arrays = read_file(path / HEAD, _HEAD_KIND)

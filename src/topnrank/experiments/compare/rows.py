@@ -26,7 +26,7 @@ _RUN_ONLY = ("num_threads",)
 
 
 def fresh(model: Model | Competitor, *, seed_offset: int = 0, one_thread: bool = False) -> Model | Competitor:
-    """A copy that has learnt nothing; models of this library may get another seed and one thread."""
+    """A copy that has learned nothing; models of this library may get another seed and one thread."""
     if not isinstance(model, Model):
         return copy.deepcopy(model)
     parameters = model.get_params()
@@ -78,7 +78,7 @@ def _public(value: object) -> dict[str, Any]:
 
 
 def _is_public(name: str) -> bool:
-    """Not private, and not learnt: what `fit` leaves ends in an underscore by custom."""
+    """Not private, and not learned: what `fit` leaves ends in an underscore by custom."""
     return not (name.startswith("_") or name.endswith("_"))
 
 

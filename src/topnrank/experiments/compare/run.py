@@ -63,7 +63,7 @@ def compare(
         Splits, with the seeds `seed`, `seed` + 1, ... A split without chance ("last", "time") is the same in all repeats;
         there the models' own seeds differ by 0, 1, ...
     protocol
-        "rated" (each user's own test items are ranked), "catalogue" (all items) or "both".
+        "rated" (each user's own test items are ranked), "catalog" (all items) or "both".
     metrics
         Names such as "ndcg@10", as `topnrank.evaluate` has them; all but coverage, which is not a mean over users.
     folder

@@ -8,7 +8,7 @@ from topnrank.experiments.paper.plan import MIN_USER_ITEMS, N
 from topnrank.experiments.paper.published import CUTS
 from topnrank.experiments.paper.reproduce import TESTED, Reproduction
 from topnrank.experiments.statistics import PairedTest
-from topnrank.experiments.tuning.grid import Picked
+from topnrank.experiments.tuning.grid import GridSearch
 
 PAPER = (
     "The paper's variants: k = 10, N = 20, C = 7, start values U(0, 2/(7k)^(1/4)), batches of 10 % of the users, 30 "
@@ -129,7 +129,7 @@ def _settings(made: Reproduction) -> list[str]:
         f"* {row}: "
         + "; ".join(f"{name} from {', '.join(f'{v:g}' for v in tried)}" for name, tried in model.grid.items())
         for row, model in made.plan.rows.items()
-        if isinstance(model, Picked)
+        if isinstance(model, GridSearch)
     ]
     versions = made.comparison.settings.get("versions", {})
     where = ", ".join(f"{name} {version}" for name, version in versions.items())

@@ -11,7 +11,7 @@ from topnrank.data.feedback.policies import Threshold
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError, ParameterError
 from topnrank.experiments.paper.published import PLAIN_RELU, PLAIN_SIGMOID, RELU, SIGMOID, TABLES, TITLES, Values
-from topnrank.experiments.tuning.grid import Grid, Picked
+from topnrank.experiments.tuning.grid import Grid, GridSearch
 from topnrank.models.base import Model
 from topnrank.models.factor.model import FactorModel
 from topnrank.models.listwise import MFADG, CLiMF, ListPMF, ListRank, XCLiMF
@@ -90,9 +90,9 @@ def _longest(data: Interactions) -> int:
     return int(np.bincount(data.user_index[data.pair_starts], minlength=1).max())
 
 
-def _variant(name: str, grid: Grid, **changes: Any) -> Picked:
+def _variant(name: str, grid: Grid, **changes: Any) -> GridSearch:
     smoothing, truncate = VARIANTS[name]
-    return Picked(model=TopNRank.paper(smoothing=smoothing, truncate=truncate, **changes), grid=grid)
+    return GridSearch(model=TopNRank.paper(smoothing=smoothing, truncate=truncate, **changes), grid=grid)
 
 
 def _table2() -> dict[str, Model]:
@@ -125,8 +125,8 @@ def _table4() -> dict[str, Model]:
     """Two of the variants, and the other methods with 10 factors and free user vectors."""
     rows: dict[str, Model] = {name: _variant(name, {"learning_rate": RATES}) for name in (RELU, SIGMOID)}
     for name, (kind, settings) in BASELINES.items():
-        model = kind(users="factors", factors=FACTORS, **settings)
-        rows[name] = Picked(model=model, grid=_baseline_grid(model), in_turn=True)
+        model = kind(user_representation="factors", factors=FACTORS, **settings)
+        rows[name] = GridSearch(model=model, grid=_baseline_grid(model), in_turn=True)
     return rows
 
 

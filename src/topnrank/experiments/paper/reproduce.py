@@ -14,7 +14,7 @@ from topnrank.experiments.compare.run import compare
 from topnrank.experiments.paper.plan import LIKED, VARIANTS, Plan, make_plan
 from topnrank.experiments.paper.published import METRICS, PLAIN_SIGMOID, RELU, SIGMOID, Values
 from topnrank.experiments.statistics import PairedTest, paired_tests
-from topnrank.experiments.tuning.grid import Picked
+from topnrank.experiments.tuning.grid import GridSearch
 
 PROTOCOL = "rated"
 TESTED = "ndcg@10"
@@ -73,7 +73,7 @@ class Reproduction:
         cells = self._cells(row)
         last = [cell.curve[-1] if cell.curve else {} for cell in cells]
         model = self.plan.rows.get(row)
-        grid = model.grid if isinstance(model, Picked) else {}
+        grid = model.grid if isinstance(model, GridSearch) else {}
         chosen = [{name: record[name] for name in grid if name in record} for record in last]
         at_edge = [name for name, tried in grid.items() if len(tried) > 1 and _at_edge(tried, name, chosen)]
         active = [record["effective_n"] for record in last if "effective_n" in record]

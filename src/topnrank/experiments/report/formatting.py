@@ -23,7 +23,7 @@ _NEUTRAL = ("novelty", "popularity")
 """Metrics of which more is not better."""
 _PROTOCOLS = {
     "rated": "rated items",
-    "catalogue": "the whole catalogue",
+    "catalog": "the whole catalog",
 }
 MOST_LISTED = 12
 """A longer list of numbers is told by its least, median and greatest."""
@@ -122,7 +122,7 @@ def one_line(text: str) -> str:
 
 
 def told(value: Any) -> str:
-    """A setting or fact in one line: thousands in groups, few digits, mappings and lists spelt out."""
+    """A setting or fact in one line: thousands in groups, few digits, mappings and lists spelled out."""
     if value is None or isinstance(value, bool):
         return {True: "yes", False: "no", None: "none"}[value]
     if isinstance(value, int):

@@ -1,6 +1,6 @@
-"""How figures look and how they become SVG: one style, colours by model, text that stays text.
+"""How figures look and how they become SVG: one style, colors by model, text that stays text.
 
-A figure is drawn in the light colours below. Inside a page, `inline_svg` turns each of them into a CSS variable, so that the
+A figure is drawn in the light colors below. Inside a page, `inline_svg` turns each of them into a CSS variable, so that the
 page chooses the light or the dark one; a file keeps them as they are.
 """
 
@@ -23,7 +23,7 @@ WIDTH = 4.5
 """Inches: 324 points, so that text of 10 points has 10 pixels on a phone, and the figure fits a column in print."""
 INK, SOFT, GRID, PAPER = "#1c2128", "#59636e", "#d8dee4", "#ffffff"
 SERIES = ("#0072b2", "#d55e00", "#009e73", "#7a3e9d", "#b07d00", "#cc79a7", "#2f9bdb")
-"""After Okabe and Ito, safe for the colour-blind; darkened or left out where they are too pale on white."""
+"""After Okabe and Ito, safe for the color-blind; darkened or left out where they are too pale on white."""
 CONTROL = ("#3d4450", "#6a737d", "#959da5")
 """Greys, so that the simple controls stand back."""
 MOST_LONG_LABELS = 6
@@ -37,10 +37,10 @@ VARIABLES = {
     SOFT: "--soft",
     GRID: "--grid",
     PAPER: "--paper",
-    **{colour: f"--series-{place}" for place, colour in enumerate(SERIES, 1)},
-    **{colour: f"--control-{place}" for place, colour in enumerate(CONTROL, 1)},
+    **{color: f"--series-{place}" for place, color in enumerate(SERIES, 1)},
+    **{color: f"--control-{place}" for place, color in enumerate(CONTROL, 1)},
 }
-"""The CSS variable of each colour."""
+"""The CSS variable of each color."""
 
 
 @final
@@ -65,13 +65,13 @@ class Look:
 
 
 def looks(models: Sequence[str], controls: Collection[str]) -> dict[str, Look]:
-    """A look for each model: colours in order, other markers and dashes where they repeat; greys for the controls."""
-    found, colored, grey = {}, 0, 0
+    """A look for each model: colors in order, other markers and dashes where they repeat; greys for the controls."""
+    found, colored, gray = {}, 0, 0
     for model in models:
         label = f"\u200b{model}" if model.startswith("_") else model  # Matplotlib would keep "_x" out of legends
-        if model in controls and grey < len(CONTROL):
-            found[model] = Look(CONTROL[grey], _CONTROL_MARKERS[grey], _CONTROL_DASHES[grey], label)
-            grey += 1
+        if model in controls and gray < len(CONTROL):
+            found[model] = Look(CONTROL[gray], _CONTROL_MARKERS[gray], _CONTROL_DASHES[gray], label)
+            gray += 1
         else:
             turn, place = divmod(colored, len(SERIES))
             marker = _MARKERS[(place + turn) % len(_MARKERS)]
@@ -182,7 +182,7 @@ def svg_text(figure: "Figure") -> str:
 
 
 def inline_svg(document: str, name: str, label: str) -> str:
-    """An SVG document as an element of a page: ids of its own, colours and font of the page, `label` for screen readers."""
+    """An SVG document as an element of a page: ids of its own, colors and font of the page, `label` for screen readers."""
     body = document[document.index("<svg") :]
     body = re.sub(r"<metadata>.*?</metadata>\s*|<style.*?</style>\s*", "", body, flags=re.DOTALL)  # of the whole page
     opening, content = body.split(">", 1)
@@ -191,6 +191,6 @@ def inline_svg(document: str, name: str, label: str) -> str:
     content = re.sub(r"(xlink:)?href=\"#", f'href="#{name}-', content)
     content = content.replace("url(#", f"url(#{name}-")
     content = content.replace("font-family: 'DejaVu Sans', sans-serif; ", "")
-    for colour, variable in VARIABLES.items():
-        content = content.replace(colour, f"var({variable})")
+    for color, variable in VARIABLES.items():
+        content = content.replace(color, f"var({variable})")
     return f'<svg {view[0] if view else ""} role="img" aria-label="{label}">{content.rstrip()}'

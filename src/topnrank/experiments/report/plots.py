@@ -66,7 +66,7 @@ class Picture:
         return svg_text(self.figure)
 
     def inline(self) -> str:
-        """An SVG element for a page, in the page's colours."""
+        """An SVG element for a page, in the page's colors."""
         from html import escape
 
         return inline_svg(self.svg(), self.name, escape(f"{self.title}. {self.description}"))
@@ -271,7 +271,7 @@ def objectives(summary: Summary) -> Picture | None:
 
 
 _OBJECTIVE_WORDS = (
-    "Mean loss of the lists visited in each round, one line per repeat. Each model minimises an objective of its own, "
+    "Mean loss of the lists visited in each round, one line per repeat. Each model minimizes an objective of its own, "
     "so heights are not comparable between panels."
 )
 _NOT_METRICS = {"round", "iteration", "objective", "effective_n", "moved"}

@@ -33,7 +33,7 @@ USUAL_CUTS = ("1", "3", "5", "10", "20")
 CONTROLS = frozenset({"random", "popularity", "itemmean"})
 _CANDIDATES = {
     "rated": "each user's own test items are ranked",
-    "catalogue": "all items but those the user has in training are ranked",
+    "catalog": "all items but those the user has in training are ranked",
 }
 
 
@@ -142,7 +142,7 @@ class Summary:
 
     @cached_property
     def drawn(self) -> list[str]:
-        """The models in the order in which they get colours: those without numbers last, for they hardly need one."""
+        """The models in the order in which they get colors: those without numbers last, for they hardly need one."""
         failed = [
             model for model in self.comparison.models if not any(model in found for found in self.measured.values())
         ]

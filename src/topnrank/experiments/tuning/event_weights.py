@@ -24,7 +24,7 @@ from topnrank.rng import stream
 
 LEAST, MOST = 0.01, 2.0
 """Weights other than 0 are drawn between these, evenly by logarithm."""
-NOTHING = 0.2
+NO_FROZEN_TERMS = 0.2
 """The chance that a type is tried with weight 0."""
 
 Weights = dict[str, float]
@@ -40,7 +40,7 @@ class WeightOptions(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class LearntWeights:
+class LearnedWeights:
     """What a search found."""
 
     feedback: EventWeights
@@ -73,9 +73,9 @@ class Search:
         return EventWeights({self.target: 1.0, **weights}, self.combine)
 
     def measure(self, weights: Weights) -> float:
-        """The metric over the whole catalogue, fitted with `weights`."""
+        """The metric over the whole catalog, fitted with `weights`."""
         ranker = _fitted(_with_feedback(self.model, self.policy(weights)), self.train)
-        result = evaluate(ranker, self.held_out, protocol="catalogue", metrics=[self.metric], relevant=None)
+        result = evaluate(ranker, self.held_out, protocol="catalog", metrics=[self.metric], relevant=None)
         return result[self.metric]
 
     def propose(self, trial: int, best: Weights | None, trials: int) -> Weights:
@@ -101,7 +101,7 @@ class Search:
 
     def _draw(self, name: str, random: np.random.Generator) -> float:
         size = math.exp(random.uniform(math.log(LEAST), math.log(MOST)))
-        size = 0.0 if random.random() < NOTHING else size
+        size = 0.0 if random.random() < NO_FROZEN_TERMS else size
         return -size if name in self.negative else size
 
     def _step(self, name: str, weight: float, random: np.random.Generator) -> float:
@@ -120,7 +120,7 @@ def learn_event_weights(
     trials: int = 20,
     progress: bool = False,
     **options: Unpack[WeightOptions],
-) -> LearntWeights:
+) -> LearnedWeights:
     """Searches the weights of the other feedback types, where an event of the type `target` has weight 1.
 
     Of each user's items with a `target` event one is held out, with all its events: the latest where there are timestamps,
@@ -135,7 +135,7 @@ def learn_event_weights(
     target : the type of feedback that matters, such as "buy".
     trials : how many weights to try.
     progress : show a progress bar on the terminal.
-    metric : what to maximise ("ndcg@10").
+    metric : what to maximize ("ndcg@10").
     combine : how several types of one pair become one weight ("max"), as in `EventWeights`.
     negative : types that push down, such as ["dislike"]: their weights are searched below 0.
     seed : of the held-out rows and of the search (0).
@@ -155,7 +155,7 @@ def learn_event_weights(
         raise DataError(
             f"learn_event_weights: the model failed with all weights; the first time: {records[0].get('error')}"
         )
-    return LearntWeights(search.policy(best["weights"]), best["value"], search.metric, records)
+    return LearnedWeights(search.policy(best["weights"]), best["value"], search.metric, records)
 
 
 def _tried(search: Search, weights: Weights, number: int) -> dict[str, Any]:

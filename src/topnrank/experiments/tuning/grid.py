@@ -20,7 +20,7 @@ Grid = Mapping[str, tuple[float, ...]]
 
 @final
 @dataclass(eq=False, kw_only=True)
-class Picked(Model):
+class GridSearch(Model):
     """Fits `model` with the points of `grid` on part of the training data, and with the best one on all of them.
 
     In a comparison each repeat so has its own choice, made without a look at its test data. A point that diverges is

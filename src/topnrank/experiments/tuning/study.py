@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from topnrank.engines import Engine
 from topnrank.errors import DivergenceError, ModelFileError, OutputError, ParameterError
-from topnrank.io.paths import local_place
+from topnrank.io.paths import local_path
 from topnrank.models.persistence import decode, encode
 from topnrank.models.search_space import Choice, Range, Space
 from topnrank.rng import stream
@@ -170,7 +170,7 @@ def _storage(path: str | os.PathLike[str]) -> "BaseStorage":
     from optuna.storages import RDBStorage
     from sqlalchemy.exc import SQLAlchemyError
 
-    file = local_place(path, "a study file").absolute()
+    file = local_path(path, "a study file").absolute()
     if file.is_dir():
         raise OutputError(f"{path}: is a folder; give the name of a study file, such as study.db")
     if not file.parent.is_dir():

@@ -124,7 +124,7 @@ def tune(
     trials : how many, those of an earlier call with the same `study` included.
     study : a file that keeps the trials. The same call after a kill goes on from it and ends with the same result.
     progress : show a progress bar on the terminal.
-    metric : what to maximise ("ndcg@10"), ranking the held-out rows, or all items where that is the model's task.
+    metric : what to maximize ("ndcg@10"), ranking the held-out rows, or all items where that is the model's task.
     validation : share of each user's items held out of `data` (0.25).
     patience : rounds without a better value before a trial stops (12).
     seed : of the split and of the search (0); the model's own seed is a hyper-parameter.
@@ -150,7 +150,7 @@ def make_search(model: type[Model] | Model, options: TuneOptions, data: Interact
     """The search that the arguments of `tune` ask for; ParameterError where they make no sense."""
     fixed, given = dict(options.get("fixed") or {}), options.get("space")
     base = (model() if isinstance(model, type) else _changed(model, {})).set_params(**fixed)
-    base = base.spelt_out(data)
+    base = base.with_explicit_defaults(data)
     if both := [name for name in given or {} if name in fixed]:
         raise ParameterError(f"tune: {both[0]} is in fixed and in space; leave it out of one of them")
     space = dict(given or _own_space(model, base))
@@ -167,7 +167,7 @@ def make_search(model: type[Model] | Model, options: TuneOptions, data: Interact
 
 
 def _check_numbers(trials: int, options: TuneOptions) -> None:
-    """Counts are whole numbers, the validation part is a share, and no option is misspelt."""
+    """Counts are whole numbers, the validation part is a share, and no option is misspelled."""
     for name in options:
         one_of("tune: an option", name, tuple(TuneOptions.__annotations__))
     counts = {"trials": trials, "patience": options.get("patience", 12)}

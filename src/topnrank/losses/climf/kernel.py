@@ -19,7 +19,7 @@ import numpy as np
 from topnrank._typing import Float64Array
 from topnrank.kernels.jit import kernel, parallel_kernel, prange
 from topnrank.kernels.sorting import descending_order
-from topnrank.kernels.work_stealing import new_turns, taken
+from topnrank.kernels.work_stealing import claim, new_work
 from topnrank.losses._ranks_kernel import NO_TERMS, TERMS, advance, combined, power_terms, ranks_forward, step_value
 
 
@@ -99,9 +99,9 @@ def _climf(step, settings, f, a, G_user, G_item):
 @parallel_kernel
 def climf_lists(step, settings, batch, scores, G, report):
     """CLiMF's bound for every list of the batch, `step` the logistic one with C = 1; G and report as in `Lists`."""
-    turns = new_turns(batch.workers)
+    work = new_work(batch.workers)
     for worker in prange(batch.workers):
-        for n in taken(turns, worker, batch.users.size):
+        for n in claim(work, worker, batch.users.size):
             lo, hi = batch.first[n], batch.offsets[n + 1]
             report[n, 0] = 0.0
             report[n, 1] = hi - lo

@@ -1,6 +1,6 @@
 """CLiMF: a lower bound of the smoothed reciprocal rank (Shi, Karatzoglou, Baltrunas, Larson, Oliver, Hanjalic 2012).
 
-P are the relevant items of the list, those with a gain above 0; g is the logistic function. To be maximised:
+P are the relevant items of the list, those with a gain above 0; g is the logistic function. To be maximized:
 
     F = sum_{j in P} [ ln g(f_j) + sum_{k in P} ln(1 - g(f_k - f_j)) ]              k = j adds the constant -ln 2
 
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from topnrank._typing import Float64Array
-from topnrank.losses.base import PLAIN, ListGradient, Occasion
+from topnrank.losses.base import PLAIN_CONTEXT, ListContext, ListGradient
 from topnrank.losses.steps import Sigmoid
 
 
@@ -33,7 +33,7 @@ class CLiMFBound:
     mean_pairs: bool = True
     """Whether each item's pairs are averaged over the other relevant items; the paper adds them up."""
 
-    def evaluate(self, scores: Float64Array, gains: Float64Array, occasion: Occasion = PLAIN) -> ListGradient:
+    def evaluate(self, scores: Float64Array, gains: Float64Array, context: ListContext = PLAIN_CONTEXT) -> ListGradient:
         """Loss and its gradient, pair by pair; rows that are not relevant feel nothing."""
         relevant = gains > 0.0
         f, G = scores[relevant], np.zeros_like(scores)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from topnrank.kernels.jit import kernel, parallel_kernel, prange
-from topnrank.kernels.work_stealing import new_turns, taken
+from topnrank.kernels.work_stealing import claim, new_work
 
 
 class GaussianSettings(NamedTuple):
@@ -17,7 +17,7 @@ class GaussianSettings(NamedTuple):
 
 
 @kernel
-def _standardise(floor, f, z):
+def _standardize(floor, f, z):
     """Writes z; returns sigma. The mean is taken twice, against the rounding of a large one."""
     m = f.size
     mean, rest, squares = 0.0, 0.0, 0.0
@@ -43,7 +43,7 @@ def _gaussian_dcg(settings, f, a, G_user, G_item):
     m = f.size
     work = np.empty((2, m))
     z, q = work[0], work[1]
-    sigma = _standardise(settings.floor, f, z)
+    sigma = _standardize(settings.floor, f, z)
     total = 0.0
     for i in range(m):
         total += abs(a[i])
@@ -70,9 +70,9 @@ def _gaussian_dcg(settings, f, a, G_user, G_item):
 @parallel_kernel
 def gaussian_lists(settings, batch, scores, G, report):
     """The DCG of Gaussian ranks for every list of the batch; G (2, flat) and report (b, 2) as in `Lists`."""
-    turns = new_turns(batch.workers)
+    work = new_work(batch.workers)
     for worker in prange(batch.workers):
-        for n in taken(turns, worker, batch.users.size):
+        for n in claim(work, worker, batch.users.size):
             lo, hi = batch.first[n], batch.offsets[n + 1]
             report[n, 0] = 0.0
             report[n, 1] = hi - lo

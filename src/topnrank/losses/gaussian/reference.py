@@ -31,7 +31,7 @@ import numpy as np
 
 from topnrank._typing import Float64Array
 from topnrank.errors import ParameterError
-from topnrank.losses.base import PLAIN, ListGradient, Occasion
+from topnrank.losses.base import PLAIN_CONTEXT, ListContext, ListGradient
 
 
 def _upper_tail(z: Float64Array) -> Float64Array:
@@ -52,13 +52,13 @@ class GaussianDCG:
         if not (self.floor > 0.0 and math.isfinite(self.floor)):
             raise ParameterError(f"floor must be a finite number above 0, got {self.floor!r}")
 
-    def evaluate(self, scores: Float64Array, gains: Float64Array, occasion: Occasion = PLAIN) -> ListGradient:
+    def evaluate(self, scores: Float64Array, gains: Float64Array, context: ListContext = PLAIN_CONTEXT) -> ListGradient:
         """Loss and its exact gradient; every item counts."""
         others = scores.size - 1
-        centred = scores - np.mean(scores)
-        centred = centred - np.mean(centred)  # the rounding of the first mean, which matters when |mean f| is large
-        sigma = math.hypot(math.sqrt(float(np.mean(centred**2))), self.floor)
-        z = centred / sigma
+        centered = scores - np.mean(scores)
+        centered = centered - np.mean(centered)  # the rounding of the first mean, which matters when |mean f| is large
+        sigma = math.hypot(math.sqrt(float(np.mean(centered**2))), self.floor)
+        z = centered / sigma
         R = others * _upper_tail(z)
         a = self._weights(gains)
         log = np.log(R + 2.0)

@@ -14,7 +14,7 @@ import numpy as np
 from topnrank.kernels.jit import kernel, parallel_kernel, prange
 from topnrank.kernels.random import uniform
 from topnrank.kernels.sorting import descending_order
-from topnrank.kernels.work_stealing import new_turns, taken
+from topnrank.kernels.work_stealing import claim, new_work
 from topnrank.losses._links_kernel import apply_link
 
 BRESLOW, SHUFFLED, FIXED = 0, 1, 2
@@ -91,9 +91,9 @@ def _plackett_luce(settings, key, f, a, G_user, G_item):
 @parallel_kernel
 def listpmf_lists(settings, batch, scores, G, report):
     """The Plackett-Luce objective for every list of the batch; G (2, flat) and report (b, 2) as in `Lists`."""
-    turns = new_turns(batch.workers)
+    work = new_work(batch.workers)
     for worker in prange(batch.workers):
-        for n in taken(turns, worker, batch.users.size):
+        for n in claim(work, worker, batch.users.size):
             lo, hi = batch.first[n], batch.offsets[n + 1]
             report[n, 0] = 0.0
             report[n, 1] = hi - lo

@@ -10,8 +10,8 @@ Ties are the rule with ratings; what the published model does about them is not 
 
 * `ties="breslow"`: B_i = all items of gain <= a_i, those of the same gain included (Breslow's likelihood for ties).
 * `ties="shuffled"`: equal gains stand in an order drawn anew at each visit, the lowest draw first; on the average over
-  visits no order among them is learnt.
-* `ties="fixed"`: equal gains stand in the order of the list, which teaches that order as if it meant something.
+  visits no order among them is learned.
+* `ties="frozen"`: equal gains stand in the order of the list, which teaches that order as if it meant something.
 
 ListPMF as published (two permutation models, maximum a posteriori) was read in abstract only; this is its
 Plackett-Luce form. Whether its scores pass through a logistic function is not known here, hence `link`.
@@ -27,8 +27,8 @@ import numpy as np
 
 from topnrank._checks import one_of
 from topnrank._typing import BoolArray, Float64Array
-from topnrank.losses.base import PLAIN, ListGradient, Occasion
-from topnrank.losses.links import LINKS, linked
+from topnrank.losses.base import PLAIN_CONTEXT, ListContext, ListGradient
+from topnrank.losses.links import LINKS, neighbor_term
 from topnrank.rng import uniforms
 
 TIES = ("breslow", "shuffled", "fixed")
@@ -49,10 +49,10 @@ class PlackettLuce:
         one_of("ties", self.ties, TIES)
         one_of("link", self.link, LINKS)
 
-    def evaluate(self, scores: Float64Array, gains: Float64Array, occasion: Occasion = PLAIN) -> ListGradient:
+    def evaluate(self, scores: Float64Array, gains: Float64Array, context: ListContext = PLAIN_CONTEXT) -> ListGradient:
         """Loss and its gradient, pair by pair: O(m^2); every item counts."""
-        s, slope = linked(self.link, scores)
-        left = np.where(self._below(gains, occasion), s, -np.inf)  # row i: what is left when item i is drawn
+        s, slope = neighbor_term(self.link, scores)
+        left = np.where(self._below(gains, context), s, -np.inf)  # row i: what is left when item i is drawn
         top = left.max(axis=1)
         weights = np.exp(left - top[:, None])
         totals = weights.sum(axis=1)
@@ -61,11 +61,11 @@ class PlackettLuce:
         G = share * slope * ((weights / totals[:, None]).sum(axis=0) - 1.0)
         return ListGradient(share * float(losses.sum()), G, G, scores.size)
 
-    def _below(self, gains: Float64Array, occasion: Occasion) -> BoolArray:
+    def _below(self, gains: Float64Array, context: ListContext) -> BoolArray:
         """(m, m) whether item l (column) belongs to B_i (row)."""
         if self.ties == "breslow":
             return gains[None, :] <= gains[:, None]
-        draws = uniforms(occasion.key, 0, gains.size) if self.ties == "shuffled" else np.zeros(gains.size)
+        draws = uniforms(context.key, 0, gains.size) if self.ties == "shuffled" else np.zeros(gains.size)
         place = np.empty(gains.size, np.int64)
         place[np.lexsort((draws, -gains))] = np.arange(gains.size)
         return place[None, :] >= place[:, None]

@@ -26,8 +26,8 @@ import numpy as np
 
 from topnrank._checks import one_of
 from topnrank._typing import Float64Array
-from topnrank.losses.base import PLAIN, ListGradient, Occasion
-from topnrank.losses.links import LINKS, linked
+from topnrank.losses.base import PLAIN_CONTEXT, ListContext, ListGradient
+from topnrank.losses.links import LINKS, neighbor_term
 
 
 def _softmax(x: Float64Array) -> tuple[Float64Array, Float64Array]:
@@ -51,9 +51,9 @@ class TopOneCrossEntropy:
     def __post_init__(self) -> None:
         one_of("link", self.link, LINKS)
 
-    def evaluate(self, scores: Float64Array, gains: Float64Array, occasion: Occasion = PLAIN) -> ListGradient:
+    def evaluate(self, scores: Float64Array, gains: Float64Array, context: ListContext = PLAIN_CONTEXT) -> ListGradient:
         """Loss and its gradient; every item counts."""
-        s, slope = linked(self.link, scores)
+        s, slope = neighbor_term(self.link, scores)
         p_gains, _ = _softmax(gains)
         p_scores, log_p_scores = _softmax(s)
         factor = self.scale * scores.size if self.per_item else self.scale

@@ -8,7 +8,7 @@ import numpy as np
 
 from topnrank.kernels.jit import kernel, parallel_kernel, prange
 from topnrank.kernels.sorting import descending_order
-from topnrank.kernels.work_stealing import new_turns, taken
+from topnrank.kernels.work_stealing import claim, new_work
 from topnrank.losses._ranks_kernel import ranks_backward, ranks_forward
 
 LN2 = np.log(2.0)
@@ -53,9 +53,9 @@ def _mfadg(step, weights, f, a, own, G):
 @parallel_kernel
 def mfadg_lists(step, batch, scores, G, report):
     """MF-ADG's objective for every list of the batch; G (2, flat) and report (b, 2) as in `Lists`."""
-    turns = new_turns(batch.workers)
+    work = new_work(batch.workers)
     for worker in prange(batch.workers):
-        for n in taken(turns, worker, batch.users.size):
+        for n in claim(work, worker, batch.users.size):
             lo, hi = batch.first[n], batch.offsets[n + 1]
             report[n, 0] = 0.0
             report[n, 1] = max(hi - lo, 0)

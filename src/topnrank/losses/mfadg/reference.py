@@ -4,7 +4,7 @@ The method is a baseline of the Top-N-Rank paper, which cites Lim et al. 2015: t
 "Top-N Recommendation with Missing Implicit Feedback". That paper could not be read. Known of it are
 
 * its abstract: a missing-data model for implicit feedback, a measure for top-N lists that can be estimated without bias
-  under that model (NDCG cannot), and an algorithm that optimises the measure;
+  under that model (NDCG cannot), and an algorithm that optimizes the measure;
 * what the Top-N-Rank paper says: the measure is the averaged discounted gain (ADG), "obtained by averaging the DCG
   across all users"; a sampling parameter gamma is set to 100;
 * from memory, unconfirmed: ADG is DCG divided by the number of relevant items.
@@ -33,7 +33,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from topnrank._typing import Float64Array
-from topnrank.losses.base import PLAIN, ListGradient, Occasion
+from topnrank.losses.base import PLAIN_CONTEXT, ListContext, ListGradient
 from topnrank.losses.steps import Sigmoid
 
 
@@ -44,19 +44,19 @@ class AveragedDiscountedGain:
     steepness: float = 1.0
     """C of the logistic step in the ranks."""
 
-    def evaluate(self, scores: Float64Array, gains: Float64Array, occasion: Occasion = PLAIN) -> ListGradient:
+    def evaluate(self, scores: Float64Array, gains: Float64Array, context: ListContext = PLAIN_CONTEXT) -> ListGradient:
         """Loss and exact gradient for the sample at hand, pair by pair: O(|P| S)."""
-        own = scores.size - occasion.sampled
+        own = scores.size - context.sampled
         positives = np.flatnonzero(gains[:own] > 0.0)
         G = np.zeros(scores.size)
         if positives.size == 0:
             return ListGradient(0.0, G, G, scores.size)
         step = Sigmoid(self.steepness)
         gaps = scores[None, own:] - scores[positives, None]
-        R = (occasion.weight * step.h(gaps)).sum(axis=1)
+        R = (context.weight * step.h(gaps)).sum(axis=1)
         log = np.log(2.0 + R)
         c = np.log(2.0) / (positives.size * (2.0 + R) * log**2)
-        force = occasion.weight * c[:, None] * step.dh(gaps)
+        force = context.weight * c[:, None] * step.dh(gaps)
         G[positives] = -force.sum(axis=1)
         G[own:] = force.sum(axis=0)
         return ListGradient(-float(np.mean(np.log(2.0) / log)), G, G, scores.size)

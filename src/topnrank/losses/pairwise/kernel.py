@@ -10,7 +10,7 @@ import numpy as np
 from topnrank.kernels.jit import kernel, parallel_kernel, prange
 from topnrank.kernels.random import draw_below
 from topnrank.kernels.sorting import descending_order
-from topnrank.kernels.work_stealing import new_turns, taken
+from topnrank.kernels.work_stealing import claim, new_work
 
 STRIDE = 1 << 16
 """As in losses/draws.py."""
@@ -145,9 +145,9 @@ def _warp(settings, key, f, a, candidates, G):
 @parallel_kernel
 def bpr_lists(settings, batch, scores, G, report):
     """BPR's objective for every list of the batch; G (2, flat) and report (b, 2) as in `Lists`."""
-    turns = new_turns(batch.workers)
+    work = new_work(batch.workers)
     for worker in prange(batch.workers):
-        for n in taken(turns, worker, batch.users.size):
+        for n in claim(work, worker, batch.users.size):
             lo, hi = batch.first[n], batch.offsets[n + 1]
             report[n, 0] = 0.0
             report[n, 1] = max(hi - lo, 0)
@@ -160,9 +160,9 @@ def bpr_lists(settings, batch, scores, G, report):
 @parallel_kernel
 def warp_lists(settings, batch, scores, G, report):
     """WARP's objective for every list of the batch; G (2, flat) and report (b, 2) as in `Lists`."""
-    turns = new_turns(batch.workers)
+    work = new_work(batch.workers)
     for worker in prange(batch.workers):
-        for n in taken(turns, worker, batch.users.size):
+        for n in claim(work, worker, batch.users.size):
             lo, hi = batch.first[n], batch.offsets[n + 1]
             report[n, 0] = 0.0
             report[n, 1] = max(hi - lo, 0)

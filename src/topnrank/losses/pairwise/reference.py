@@ -6,7 +6,7 @@ from math import floor, log1p
 import numpy as np
 
 from topnrank._typing import BoolArray, Float64Array, Int64Array
-from topnrank.losses.base import PLAIN, ListGradient, Occasion
+from topnrank.losses.base import PLAIN_CONTEXT, ListContext, ListGradient
 from topnrank.losses.draws import row_draws
 
 # ----------------------------------------------------------------------------------------------------
@@ -53,9 +53,9 @@ class PairwiseLogistic:
     pairs: int = 1
     """Pairs that each row asks for at a visit."""
 
-    def evaluate(self, scores: Float64Array, gains: Float64Array, occasion: Occasion = PLAIN) -> ListGradient:
+    def evaluate(self, scores: Float64Array, gains: Float64Array, context: ListContext = PLAIN_CONTEXT) -> ListGradient:
         """Loss and gradient of the pairs drawn for this visit: O(m)."""
-        winners, losers = self.draw_pairs(gains, occasion).T
+        winners, losers = self.draw_pairs(gains, context).T
         x = scores[winners] - scores[losers]
         t = np.exp(-np.abs(x))
         force = np.where(x > 0.0, t, 1.0) / (1.0 + t)  # g(-x)
@@ -64,25 +64,25 @@ class PairwiseLogistic:
         np.add.at(G, losers, force)
         return ListGradient(float(np.logaddexp(0.0, -x).sum()), G, G, scores.size)
 
-    def draw_pairs(self, gains: Float64Array, occasion: Occasion) -> Int64Array:
+    def draw_pairs(self, gains: Float64Array, context: ListContext) -> Int64Array:
         """(n, 2) rows of the winners and the losers, in the order of the rows that drew them."""
-        own = gains.size - occasion.sampled
-        draw = self._against_unobserved if occasion.sampled > 0 else self._rated
-        drawn = [pair for row in range(own) for pair in draw(row, gains, occasion)]
+        own = gains.size - context.sampled
+        draw = self._against_unobserved if context.sampled > 0 else self._rated
+        drawn = [pair for row in range(own) for pair in draw(row, gains, context)]
         return np.array(drawn, np.int64).reshape(-1, 2)
 
-    def _against_unobserved(self, row: int, gains: Float64Array, occasion: Occasion) -> list[tuple[int, int]]:
+    def _against_unobserved(self, row: int, gains: Float64Array, context: ListContext) -> list[tuple[int, int]]:
         """The row above `pairs` of the sampled ones, if it is a positive."""
         if gains[row] <= 0.0:
             return []
-        own = gains.size - occasion.sampled
-        return [(row, own + int(s)) for s in row_draws(occasion, row, occasion.sampled, self.pairs)]
+        own = gains.size - context.sampled
+        return [(row, own + int(s)) for s in row_draws(context, row, context.sampled, self.pairs)]
 
-    def _rated(self, row: int, gains: Float64Array, occasion: Occasion) -> list[tuple[int, int]]:
+    def _rated(self, row: int, gains: Float64Array, context: ListContext) -> list[tuple[int, int]]:
         """The row with, for each of `pairs`, the first of `tries` partners that has another gain."""
         if gains.size < 2:
             return []
-        draws = row_draws(occasion, row, gains.size - 1, self.pairs * self.tries)
+        draws = row_draws(context, row, gains.size - 1, self.pairs * self.tries)
         partners = draws + (draws >= row)  # all rows but this one
         found: list[tuple[int, int]] = []
         for tried in partners.reshape(self.pairs, self.tries):
@@ -124,7 +124,7 @@ class PairwiseLogistic:
 # * Candidates come from the rows sampled for the visit, which all positives of the user share, and a visit makes one step
 #   along the sum over its positives.
 #
-# The weight favours the top: a positive that is already above most candidates seldom finds a violator, and if it does,
+# The weight favors the top: a positive that is already above most candidates seldom finds a violator, and if it does,
 # its step is small. The rank estimate is too high on average, since E[1/T] > 1/E[T]; the logarithm softens that. The loss
 # jumps where a score crosses a margin, since then another candidate is the first violator.
 
@@ -138,20 +138,20 @@ class WarpHinge:
     tries: int = 30
     """Draws that a positive has to find a violator."""
 
-    def evaluate(self, scores: Float64Array, gains: Float64Array, occasion: Occasion = PLAIN) -> ListGradient:
+    def evaluate(self, scores: Float64Array, gains: Float64Array, context: ListContext = PLAIN_CONTEXT) -> ListGradient:
         """Loss and gradient of the violators found at this visit."""
         value, G = 0.0, np.zeros(scores.size)
-        for i in range(scores.size - occasion.sampled):
-            j, phi = self.violator(i, scores, gains, occasion)
+        for i in range(scores.size - context.sampled):
+            j, phi = self.violator(i, scores, gains, context)
             if phi > 0.0:
                 value += phi * (scores[j] - scores[i] + self.margin)
                 G[i] -= phi
                 G[j] += phi
         return ListGradient(float(value), G, G, scores.size)
 
-    def violator(self, i: int, scores: Float64Array, gains: Float64Array, occasion: Occasion) -> tuple[int, float]:
+    def violator(self, i: int, scores: Float64Array, gains: Float64Array, context: ListContext) -> tuple[int, float]:
         """The first violator that row i draws, and Phi of the rank; Phi is 0 where there is none."""
-        drawn, candidate, J = self._drawn(i, gains, occasion)
+        drawn, candidate, J = self._drawn(i, gains, context)
         violates = scores[drawn] - scores[i] + self.margin > 0.0
         found = np.flatnonzero(candidate & violates)
         if J == 0 or found.size == 0:
@@ -159,14 +159,12 @@ class WarpHinge:
         T = int(candidate[: found[0] + 1].sum())
         return int(drawn[found[0]]), log1p(max(J // T, 1))
 
-    def _drawn(self, i: int, gains: Float64Array, occasion: Occasion) -> tuple[Int64Array, BoolArray, int]:
+    def _drawn(self, i: int, gains: Float64Array, context: ListContext) -> tuple[Int64Array, BoolArray, int]:
         """Rows that row i draws, which of them are candidates, and how many candidates there are in all."""
-        own = gains.size - occasion.sampled
-        if occasion.sampled == 0:
-            rows = row_draws(occasion, i, own, self.tries)
+        own = gains.size - context.sampled
+        if context.sampled == 0:
+            rows = row_draws(context, i, own, self.tries)
             return rows, gains[rows] < gains[i], int((gains < gains[i]).sum())
-        rows = own + row_draws(occasion, i, occasion.sampled, self.tries)
-        unobserved = (
-            floor(float(np.broadcast_to(occasion.weight, occasion.sampled).sum()) + 0.5) if gains[i] > 0.0 else 0
-        )
+        rows = own + row_draws(context, i, context.sampled, self.tries)
+        unobserved = floor(float(np.broadcast_to(context.weight, context.sampled).sum()) + 0.5) if gains[i] > 0.0 else 0
         return rows, np.ones(self.tries, np.bool_), unobserved

@@ -7,7 +7,7 @@ and its gradient backward. The error of F is at most |P| 5.83^-P, and the gradie
 import numpy as np
 
 from topnrank.kernels.jit import kernel, parallel_kernel, prange
-from topnrank.kernels.work_stealing import new_turns, taken
+from topnrank.kernels.work_stealing import claim, new_work
 from topnrank.losses._ranks_kernel import ranks_backward, ranks_forward, step_slope, step_value
 from topnrank.losses.climf.kernel import relevant_rows
 
@@ -42,9 +42,9 @@ def _smooth_ap(step, f, a, G_user, G_item):
 @parallel_kernel
 def tfmap_lists(step, batch, scores, G, report):
     """Smoothed AP for every list of the batch, `step` the logistic one with C = 1; G and report as in `Lists`."""
-    turns = new_turns(batch.workers)
+    work = new_work(batch.workers)
     for worker in prange(batch.workers):
-        for n in taken(turns, worker, batch.users.size):
+        for n in claim(work, worker, batch.users.size):
             lo, hi = batch.first[n], batch.offsets[n + 1]
             report[n, 0] = 0.0
             report[n, 1] = hi - lo

@@ -11,9 +11,9 @@ import numpy as np
 from topnrank._typing import Float64Array, Int64Array
 from topnrank.kernels.jit import kernel, parallel_kernel, prange
 from topnrank.kernels.sorting import descending_order
-from topnrank.kernels.work_stealing import new_turns, taken
+from topnrank.kernels.work_stealing import claim, new_work
 from topnrank.losses._ranks_kernel import ranks_backward, ranks_forward
-from topnrank.losses._shaping_kernel import add_squared, annealed, budget_scale
+from topnrank.losses._shaping_kernel import add_squared, annealed_n, gradient_budget_scale
 
 
 class TruncatedSettings(NamedTuple):
@@ -21,9 +21,9 @@ class TruncatedSettings(NamedTuple):
 
     n: float
     truncate: bool
-    budget: float
-    anchor: float
-    anneal: float
+    gradient_budget: float
+    squared_weight: float
+    anneal_n: float
     tau: float
     """Of MRR; ignored by the others"""
     margin: float
@@ -82,13 +82,13 @@ def _finish(step, settings, s, f, a, G):
         s.X[r] += s.rest[r] - s.c[r] * s.D[r]
         mass += abs(s.X[r])
         active += s.R[r] < settings.n
-    scale = budget_scale(settings, m, mass, 1.0)
+    scale = gradient_budget_scale(settings, m, mass, 1.0)
     for r in range(m):
         G[0, s.order[r]] = scale * s.X[r]
         G[1, s.order[r]] = scale * s.X[r]
     value = 0.0
-    if settings.anchor > 0.0:
-        value = add_squared(f, a, settings.anchor, G)
+    if settings.squared_weight > 0.0:
+        value = add_squared(f, a, settings.squared_weight, G)
     return value, active
 
 
@@ -182,8 +182,8 @@ def _mrr(step, settings, cut, f, a, G):
     """One list; returns the loss and the number of items with R < N."""
     s = _sorted(step, f, a)
     value = _mrr_slopes(settings, cut, s)
-    anchor, active = _finish(step, settings, s, f, a, G)
-    return value + anchor, active
+    squared_weight, active = _finish(step, settings, s, f, a, G)
+    return value + squared_weight, active
 
 
 @kernel
@@ -191,8 +191,8 @@ def _map(step, settings, cut, f, a, G):
     """One list; returns the loss and the number of items with R < N."""
     s = _sorted(step, f, a)
     value = _map_slopes(step, settings, cut, s)
-    anchor, active = _finish(step, settings, s, f, a, G)
-    return value + anchor, active
+    squared_weight, active = _finish(step, settings, s, f, a, G)
+    return value + squared_weight, active
 
 
 @kernel
@@ -200,44 +200,44 @@ def _auc(step, settings, cut, f, a, G):
     """One list; returns the loss and the number of items with R < N."""
     s = _sorted(step, f, a)
     value = _auc_slopes(settings, cut, s)
-    anchor, active = _finish(step, settings, s, f, a, G)
-    return value + anchor, active
+    squared_weight, active = _finish(step, settings, s, f, a, G)
+    return value + squared_weight, active
 
 
 @parallel_kernel
 def mrr_lists(step, settings, batch, scores, G, report):
     """Truncated MRR for every list of the batch; G (2, flat) and report (b, 2) as in `Lists`."""
-    turns = new_turns(batch.workers)
+    work = new_work(batch.workers)
     for worker in prange(batch.workers):
-        for n in taken(turns, worker, batch.users.size):
+        for n in claim(work, worker, batch.users.size):
             lo, hi = batch.first[n], batch.offsets[n + 1]
             report[n] = 0.0
             if hi > lo:
-                cut = annealed(settings.n, hi - lo, settings.anneal, batch.progress)
+                cut = annealed_n(settings.n, hi - lo, settings.anneal_n, batch.progress)
                 report[n, 0], report[n, 1] = _mrr(step, settings, cut, scores[lo:hi], batch.gains[lo:hi], G[:, lo:hi])
 
 
 @parallel_kernel
 def map_lists(step, settings, batch, scores, G, report):
     """Truncated MAP for every list of the batch; G (2, flat) and report (b, 2) as in `Lists`."""
-    turns = new_turns(batch.workers)
+    work = new_work(batch.workers)
     for worker in prange(batch.workers):
-        for n in taken(turns, worker, batch.users.size):
+        for n in claim(work, worker, batch.users.size):
             lo, hi = batch.first[n], batch.offsets[n + 1]
             report[n] = 0.0
             if hi > lo:
-                cut = annealed(settings.n, hi - lo, settings.anneal, batch.progress)
+                cut = annealed_n(settings.n, hi - lo, settings.anneal_n, batch.progress)
                 report[n, 0], report[n, 1] = _map(step, settings, cut, scores[lo:hi], batch.gains[lo:hi], G[:, lo:hi])
 
 
 @parallel_kernel
 def auc_lists(step, settings, batch, scores, G, report):
     """Truncated AUC for every list of the batch; G (2, flat) and report (b, 2) as in `Lists`."""
-    turns = new_turns(batch.workers)
+    work = new_work(batch.workers)
     for worker in prange(batch.workers):
-        for n in taken(turns, worker, batch.users.size):
+        for n in claim(work, worker, batch.users.size):
             lo, hi = batch.first[n], batch.offsets[n + 1]
             report[n] = 0.0
             if hi > lo:
-                cut = annealed(settings.n, hi - lo, settings.anneal, batch.progress)
+                cut = annealed_n(settings.n, hi - lo, settings.anneal_n, batch.progress)
                 report[n, 0], report[n, 1] = _auc(step, settings, cut, scores[lo:hi], batch.gains[lo:hi], G[:, lo:hi])

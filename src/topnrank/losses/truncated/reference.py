@@ -28,7 +28,7 @@ an item at R = N, nor a pair at exactly the margin. Without positives (AUC: or n
 Only the signs of the gains count, but for the anchor. N in min(|P|, N) is the plain one, also while the gate's is annealed.
 
 Cautions. The gate is (N - R)_+ / N whatever the step, not the H(N - R) of eq. 8: it starts at 1, so that cut and uncut
-losses are of one size. It has a dead zone, which `anneal` is against. MAP: with ReLU and ramp an item with R_i >= N stands
+losses are of one size. It has a dead zone, which `anneal_n` is against. MAP: with ReLU and ramp an item with R_i >= N stands
 above cut items only and feels nothing; with Laplace and sigmoid it feels the ranks of others, though not its own. MRR: no
 item feels anything once R* >= N. AUC: a cut negative exerts no force, so nothing is felt once all negatives are cut. It cuts
 negatives because cutting positives would take the force from just those that are badly placed. Its margin is needed:
@@ -43,9 +43,9 @@ from typing import NamedTuple
 import numpy as np
 
 from topnrank._typing import BoolArray, Float64Array
-from topnrank.losses.base import PLAIN, ListGradient, Occasion
+from topnrank.losses.base import PLAIN_CONTEXT, ListContext, ListGradient
 from topnrank.losses.ranks import rank_pull, smooth_ranks
-from topnrank.losses.shaping import Shape, annealed, budget_scale, shaped
+from topnrank.losses.shaping import Shape, annealed_n, gradient_budget_scale, shaped
 from topnrank.losses.steps import Laplace, StepFunction
 
 
@@ -69,30 +69,30 @@ class Truncated(ABC):
     """The N of the gate (N - R)_+ / N."""
     truncate: bool = True
     """Whether the gate acts."""
-    budget: float = 0.0
+    gradient_budget: float = 0.0
     """Total mass of a user's list-wise gradient per item of min(m, N); 0 leaves the gradient as it is."""
-    anchor: float = 0.0
+    squared_weight: float = 0.0
     """Weight of the squared term."""
-    anneal: float = 0.0
+    anneal_n: float = 0.0
     """Share of the training in which the gate's N shrinks from the length of the list to N; 0 for N throughout."""
 
-    def evaluate(self, scores: Float64Array, gains: Float64Array, occasion: Occasion = PLAIN) -> ListGradient:
+    def evaluate(self, scores: Float64Array, gains: Float64Array, context: ListContext = PLAIN_CONTEXT) -> ListGradient:
         """Loss and score gradients of one list, pair by pair: O(m^2)."""
-        return shaped(self._plain(scores, gains, occasion), scores, gains, self._shape(gains))
+        return shaped(self._plain(scores, gains, context), scores, gains, self._shape(gains))
 
-    def frozen_scale(self, scores: Float64Array, gains: Float64Array, occasion: Occasion = PLAIN) -> float:
+    def frozen_scale(self, scores: Float64Array, gains: Float64Array, context: ListContext = PLAIN_CONTEXT) -> float:
         """The budget's scale at `scores`; the gradient is that of scale * L_u + anchor term with this number constant."""
-        return budget_scale(self._plain(scores, gains, occasion), self._shape(gains))
+        return gradient_budget_scale(self._plain(scores, gains, context), self._shape(gains))
 
     def _shape(self, gains: Float64Array) -> Shape:
         """The losses are averages, so a force is faint against 1, not against the gains, of which only signs count."""
-        return Shape(self.budget * min(gains.size, self.n), 1.0, self.anchor)
+        return Shape(self.gradient_budget * min(gains.size, self.n), 1.0, self.squared_weight)
 
-    def _plain(self, scores: Float64Array, gains: Float64Array, occasion: Occasion) -> ListGradient:
+    def _plain(self, scores: Float64Array, gains: Float64Array, context: ListContext) -> ListGradient:
         """Loss and gradient without budget and anchor."""
         ones = np.ones_like(scores)
         R, D = smooth_ranks(self.step, scores, ones)
-        cut = annealed(self.n, scores.size, self.anneal, occasion.progress)
+        cut = annealed_n(self.n, scores.size, self.anneal_n, context.progress)
         value, c, rest = self._slopes(scores, gains > 0.0, R, cut)
         G = rest - c * D + rank_pull(self.step, scores, ones, c)
         return ListGradient(value, G, G, int((self.n > R).sum()))

@@ -12,9 +12,9 @@ from topnrank._typing import Float64Array, Int32Array
 from topnrank.kernels.elementary import logarithms
 from topnrank.kernels.jit import kernel, parallel_kernel, prange, summing_kernel
 from topnrank.kernels.sorting import sort_descending
-from topnrank.kernels.work_stealing import new_turns, taken
+from topnrank.kernels.work_stealing import claim, new_work
 from topnrank.losses._ranks_kernel import RELU, gates, ranks_backward, ranks_forward
-from topnrank.losses._shaping_kernel import add_squared, annealed, budget_scale
+from topnrank.losses._shaping_kernel import add_squared, annealed_n, gradient_budget_scale
 
 
 class DCGSettings(NamedTuple):
@@ -24,14 +24,14 @@ class DCGSettings(NamedTuple):
     truncate: bool
     exact: bool
     discount: float
-    budget: float
-    anchor: float
-    anneal: float
-    balance: float
+    gradient_budget: float
+    squared_weight: float
+    anneal_n: float
+    length_power: float
 
 
 MOST_STEPS = 30
-"""Newton's steps towards the cut; five or six are usual, and stopping early only means sorting more."""
+"""Newton's steps toward the cut; five or six are usual, and stopping early only means sorting more."""
 SLACK = 1e-12
 CLOSED = 40.0
 """The sigmoid's gate at R = N + 40 / C is e^-40: such items count as behind it."""
@@ -58,36 +58,36 @@ class Sorted(NamedTuple):
 @summing_kernel
 def weighted_sums(w, f):
     """Sums of w, w f and w |f|."""
-    mass, moment, size = 0.0, 0.0, 0.0
+    mass, when, size = 0.0, 0.0, 0.0
     for i in range(f.size):
         mass += w[i]
-        moment += w[i] * f[i]
+        when += w[i] * f[i]
         size += w[i] * abs(f[i])
-    return mass, moment, size
+    return mass, when, size
 
 
 @kernel
 def _in_reach(f, w, cut, kept):
     """Writes the positions of the items that ReLU's ranks can put before the cut to `kept`; returns how many.
 
-    R at a score t is sum_j w_j (f_j - t)_+, convex and falling. Newton's steps towards R = cut, t = (sum w f - cut) / sum w
+    R at a score t is sum_j w_j (f_j - t)_+, convex and falling. Newton's steps toward R = cut, t = (sum w f - cut) / sum w
     over the items above the last t, come from below: what they drop has no loss and no slope, and needs no sorting. A
     little slack keeps rounding from dropping more.
     """
-    mass, moment, size = weighted_sums(w, f)
+    mass, when, size = weighted_sums(w, f)
     slack, n = SLACK * size, 0
-    threshold = (moment - cut - slack) / mass
+    threshold = (when - cut - slack) / mass
     if not abs(threshold) < np.inf:
         return f.size
     for i in range(f.size):
         kept[n] = i
         n += f[i] > threshold
     for _ in range(MOST_STEPS):
-        mass, moment, left = 0.0, 0.0, 0
+        mass, when, left = 0.0, 0.0, 0
         for t in range(n):
             mass += w[kept[t]]
-            moment += w[kept[t]] * f[kept[t]]
-        threshold = (moment - cut - slack) / mass
+            when += w[kept[t]] * f[kept[t]]
+        threshold = (when - cut - slack) / mass
         for t in range(n):
             i = kept[t]
             kept[left] = i
@@ -117,8 +117,8 @@ def _sorted(step, settings, cut, f, a, weights):
     else:
         sort_descending(f, s.f, order)
     share = 1.0
-    if settings.balance > 0.0:
-        share = max(np.sum(a > 0.0), 1) ** -settings.balance
+    if settings.length_power > 0.0:
+        share = max(np.sum(a > 0.0), 1) ** -settings.length_power
     for r in range(order.size):
         s.gains[r] = share * a[order[r]]
         s.w[r] = weights[order[r]]
@@ -178,7 +178,7 @@ def _mass(settings, s, a):
         own_mass += abs(s.D[r])
     for i in range(a.size):
         gains += abs(a[i])
-    return budget_scale(settings, a.size, mass if settings.exact else max(mass, own_mass), gains)
+    return gradient_budget_scale(settings, a.size, mass if settings.exact else max(mass, own_mass), gains)
 
 
 @kernel
@@ -193,28 +193,28 @@ def _weighted_dcg(step, settings, cut, f, a, weights, G):
         s.D[r] = -s.c[r] * s.D[r]
         s.X[r] = s.w[r] * s.X[r] + s.D[r]
         active += s.R[r] < settings.n
-    scale = _mass(settings, s, a) if settings.budget > 0.0 else 1.0
+    scale = _mass(settings, s, a) if settings.gradient_budget > 0.0 else 1.0
     item = s.X if settings.exact else s.D
     if s.f.size < f.size:
         G[:] = 0.0
     for r in range(s.f.size):
         G[0, s.order[r]] = scale * s.X[r]
         G[1, s.order[r]] = scale * item[r]
-    if settings.anchor > 0.0:
-        value += add_squared(f, a, settings.anchor, G)
+    if settings.squared_weight > 0.0:
+        value += add_squared(f, a, settings.squared_weight, G)
     return value, active
 
 
 @parallel_kernel
 def weighted_dcg_lists(step, settings, batch, scores, G, report):
     """Top-N-Rank's objective for every list of the batch; G (2, flat) and report (b, 2) as in `Lists`."""
-    turns = new_turns(batch.workers)
+    work = new_work(batch.workers)
     for worker in prange(batch.workers):
-        for n in taken(turns, worker, batch.users.size):
+        for n in claim(work, worker, batch.users.size):
             lo, hi = batch.first[n], batch.offsets[n + 1]
             report[n] = 0.0
             if hi > lo:
-                cut = annealed(settings.n, hi - lo, settings.anneal, batch.progress)
+                cut = annealed_n(settings.n, hi - lo, settings.anneal_n, batch.progress)
                 report[n, 0], report[n, 1] = _weighted_dcg(
                     step, settings, cut, scores[lo:hi], batch.gains[lo:hi], batch.weights[lo:hi], G[:, lo:hi]
                 )
@@ -223,9 +223,9 @@ def weighted_dcg_lists(step, settings, batch, scores, G, report):
 @parallel_kernel
 def squared_lists(batch, scores, G, report):
     """The squared objective for every list of the batch; G (2, flat) and report (b, 2) as in `Lists`."""
-    turns = new_turns(batch.workers)
+    work = new_work(batch.workers)
     for worker in prange(batch.workers):
-        for n in taken(turns, worker, batch.users.size):
+        for n in claim(work, worker, batch.users.size):
             lo, hi = batch.first[n], batch.offsets[n + 1]
             report[n, 0] = 0.0
             report[n, 1] = hi - lo

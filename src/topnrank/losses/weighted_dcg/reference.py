@@ -16,11 +16,11 @@ natural; y = 1 for every observed item, so that a weight of -1 acts (with y = 0 
 Departs from it, each switched off by `TopNRank.paper`:
 
 * `discount=p`: D'(R) = -1 / ((R+2) ln^p(R+2)); p = 2 is DCG, p = 0 is -ln(R+2), smaller p is less top-heavy.
-* `budget`, `anchor`: the gradient's mass is set and a squared term added, as `shaping.py` says.
-* `balance`: the loss is divided by (number of items with a weight above 0)^balance, so that long lists do not outweigh.
-* Unobserved items may be sampled into the list (`Occasion`): their weight a is 0, and in the ranks of the others each
+* `gradient_budget`, `squared_weight`: the gradient's mass is set and a squared term added, as `shaping.py` says.
+* `length_power`: the loss is divided by (number of items with a weight above 0)^balance, so that long lists do not outweigh.
+* Unobserved items may be sampled into the list (`ListContext`): their weight a is 0, and in the ranks of the others each
   stands for as many items as the occasion says: R_i = sum_j w_j h(f_j - f_i), w_j = 1 for the user's own items.
-* `anneal`: the gate's N starts at the length of the list and shrinks to N while training goes on (`shaping.annealed`).
+* `anneal_n`: the gate's N starts at the length of the list and shrinks to N while training goes on (`shaping.annealed_n`).
 
 MRR, MAP and AUC in place of DCG: `truncated.py`.
 """
@@ -30,9 +30,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from topnrank._typing import Float64Array
-from topnrank.losses.base import PLAIN, ListGradient, Occasion
+from topnrank.losses.base import PLAIN_CONTEXT, ListContext, ListGradient
 from topnrank.losses.ranks import rank_pull, smooth_ranks
-from topnrank.losses.shaping import Shape, annealed, budget_scale, shaped
+from topnrank.losses.shaping import Shape, annealed_n, gradient_budget_scale, shaped
 from topnrank.losses.steps import ReLU, StepFunction
 
 
@@ -50,33 +50,33 @@ class WeightedDCG:
     """G for the items too (exact) instead of the paper's partial P."""
     discount: float = 2.0
     """The power p of the discount's slope; 2 is DCG."""
-    budget: float = 0.0
+    gradient_budget: float = 0.0
     """Total mass of a user's list-wise gradient per item of min(m, N); 0 leaves the gradient as it is."""
-    anchor: float = 0.0
+    squared_weight: float = 0.0
     """Weight of the squared term."""
-    anneal: float = 0.0
+    anneal_n: float = 0.0
     """Share of the training in which the gate's N shrinks from the length of the list to N; 0 for N throughout."""
-    balance: float = 0.0
+    length_power: float = 0.0
     """The power of the number of liked items that the loss is divided by; 0 for the plain sum."""
 
-    def evaluate(self, scores: Float64Array, gains: Float64Array, occasion: Occasion = PLAIN) -> ListGradient:
+    def evaluate(self, scores: Float64Array, gains: Float64Array, context: ListContext = PLAIN_CONTEXT) -> ListGradient:
         """Loss and score gradients of one list, pair by pair: O(m^2)."""
-        return shaped(self._plain(scores, gains, occasion), scores, gains, self._shape(gains))
+        return shaped(self._plain(scores, gains, context), scores, gains, self._shape(gains))
 
-    def frozen_scale(self, scores: Float64Array, gains: Float64Array, occasion: Occasion = PLAIN) -> float:
+    def frozen_scale(self, scores: Float64Array, gains: Float64Array, context: ListContext = PLAIN_CONTEXT) -> float:
         """The budget's scale at `scores`; the gradient is that of scale * L_u + anchor term with this number constant."""
-        return budget_scale(self._plain(scores, gains, occasion), self._shape(gains))
+        return gradient_budget_scale(self._plain(scores, gains, context), self._shape(gains))
 
     def _shape(self, gains: Float64Array) -> Shape:
-        return Shape(self.budget * min(gains.size, self.n), float(np.abs(gains).sum()), self.anchor)
+        return Shape(self.gradient_budget * min(gains.size, self.n), float(np.abs(gains).sum()), self.squared_weight)
 
-    def _plain(self, scores: Float64Array, gains: Float64Array, occasion: Occasion) -> ListGradient:
+    def _plain(self, scores: Float64Array, gains: Float64Array, context: ListContext) -> ListGradient:
         """Eq. 8 and 9, without budget and anchor."""
         weights = np.ones_like(scores)
-        weights[scores.size - occasion.sampled :] = occasion.weight
-        gains = gains * max((gains > 0.0).sum(), 1) ** -self.balance
+        weights[scores.size - context.sampled :] = context.weight
+        gains = gains * max((gains > 0.0).sum(), 1) ** -self.length_power
         R, D = smooth_ranks(self.step, scores, weights)
-        cut = annealed(self.n, scores.size, self.anneal, occasion.progress)
+        cut = annealed_n(self.n, scores.size, self.anneal_n, context.progress)
         value, c = self._gain_and_slope(R, gains, cut)
         own = -c * D
         user = own + rank_pull(self.step, scores, weights, c)

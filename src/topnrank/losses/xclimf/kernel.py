@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from topnrank.kernels.jit import kernel, parallel_kernel, prange
-from topnrank.kernels.work_stealing import new_turns, taken
+from topnrank.kernels.work_stealing import claim, new_work
 
 LARGEST = 1.0 - 2.0**-20
 """As in losses/xclimf/reference.py: gains above this count as this."""
@@ -103,9 +103,9 @@ def _xclimf(settings, f, a, G_user, G_item):
 @parallel_kernel
 def xclimf_lists(settings, batch, scores, G, report):
     """xCLiMF's bound for every list of the batch; G and report as in `Lists`."""
-    turns = new_turns(batch.workers)
+    work = new_work(batch.workers)
     for worker in prange(batch.workers):
-        for n in taken(turns, worker, batch.users.size):
+        for n in claim(work, worker, batch.users.size):
             lo, hi = batch.first[n], batch.offsets[n + 1]
             report[n, 0] = 0.0
             report[n, 1] = hi - lo

@@ -1,7 +1,7 @@
 """xCLiMF: a lower bound of the smoothed expected reciprocal rank (Shi, Karatzoglou, Baltrunas, Larson, Hanjalic 2013).
 
 The gains are q in [0, 1), the probabilities that an item satisfies the user; from ratings r they are
-(2^r - 1) / 2^max, r a real number. g is the logistic function. To be maximised:
+(2^r - 1) / 2^max, r a real number. g is the logistic function. To be maximized:
 
     F = sum_j q_j [ ln g(f_j) + sum_{k != j} ln(1 - q_k g(f_k - f_j)) ]
 
@@ -11,7 +11,7 @@ Negative gains count as 0, and items with q = 0 play no part. At q = 1 the logar
 clipped at 1 - 2^-20. The penalty on the parameters is the model's.
 
 Departs from the paper: `mean_pairs` divides the pair term by the number of other items with q > 0. In the paper's sum it
-outweighs q_j ln g(f_j) the more the longer the list, and then the order by grade is learnt upside down (see below);
+outweighs q_j ln g(f_j) the more the longer the list, and then the order by grade is learned upside down (see below);
 `mean_pairs=False` is the paper's.
 
 Caution: the pair term prefers the lower grade. Its derivative vanishes where e^{f_j - f_k} = q_k / q_j, so for grades 5
@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from topnrank._typing import Float64Array
-from topnrank.losses.base import PLAIN, ListGradient, Occasion
+from topnrank.losses.base import PLAIN_CONTEXT, ListContext, ListGradient
 from topnrank.losses.steps import Sigmoid
 
 LARGEST = 1.0 - 2.0**-20
@@ -38,7 +38,7 @@ class XCLiMFBound:
     mean_pairs: bool = True
     """Whether each item's pairs are averaged over the other items with q > 0; the paper adds them up."""
 
-    def evaluate(self, scores: Float64Array, gains: Float64Array, occasion: Occasion = PLAIN) -> ListGradient:
+    def evaluate(self, scores: Float64Array, gains: Float64Array, context: ListContext = PLAIN_CONTEXT) -> ListGradient:
         """Loss and its gradient, pair by pair."""
         g, q = Sigmoid(1.0), np.clip(gains, 0.0, LARGEST)
         gaps = scores[None, :] - scores[:, None]  # entry (j, k) is f_k - f_j

@@ -7,8 +7,8 @@ import numpy as np
 from topnrank._typing import Float32Array, FloatArray, IntArray
 from topnrank.kernels.top_items import scores_of
 from topnrank.models.factor.prepare import Prepared
-from topnrank.models.linear.neighbors import STRENGTHS, linked, neighbour_arrays
-from topnrank.scorers import History, Parameters, RatingResiduals, Rows
+from topnrank.models.linear.neighbors import RECENCY_WEIGHTS, neighbor_arrays, neighbor_term
+from topnrank.scorers import History, Parameters, RatingResiduals, TrainingLists
 from topnrank.scorers._history_kernel import HistoryState, history_vectors
 
 if TYPE_CHECKING:
@@ -19,16 +19,16 @@ VALUES, TIMES = "seen_values", "seen_times"
 their times, where sessions are."""
 
 
-def learnt_arrays(model: "FactorModel", parameters: Parameters, prepared: Prepared) -> dict[str, FloatArray]:
-    """The parameters; with users="history" the users' sums and the items' rating offsets; neighbours; the rows' values."""
+def fitted_arrays(model: "FactorModel", parameters: Parameters, prepared: Prepared) -> dict[str, FloatArray]:
+    """The parameters; with user_representation="history" the users' sums and the items' rating offsets; neighbors; the rows' values."""
     arrays: dict[str, FloatArray] = {name: block.astype(np.float32) for name, block in parameters.items()}
     if prepared.residuals is not None:
         arrays["user_factors"] = history_sums(model, arrays, prepared.rows)
     if isinstance(prepared.residuals, RatingResiduals):
         arrays["item_offsets"] = prepared.residuals.offsets
     arrays |= row_arrays(model, prepared)
-    if prepared.fixed.neighbours is not None:
-        arrays |= neighbour_arrays(prepared.fixed.neighbours, prepared.rows.gains > 0)
+    if prepared.frozen.neighbors is not None:
+        arrays |= neighbor_arrays(prepared.frozen.neighbors, prepared.rows.gains > 0)
     return arrays
 
 
@@ -37,20 +37,20 @@ def row_arrays(model: "FactorModel", prepared: Prepared) -> dict[str, Any]:
     values = prepared.data.ratings if prepared.facts["value"] == "ratings" else prepared.data.weights
     assert values is not None
     arrays: dict[str, Any] = {VALUES: values.astype(np.float32)}
-    if prepared.rows.strengths.size:
-        arrays[STRENGTHS] = prepared.rows.strengths
+    if prepared.rows.recency_weights.size:
+        arrays[RECENCY_WEIGHTS] = prepared.rows.recency_weights
     if has_sessions(model):
         arrays[TIMES] = prepared.data.timestamps
     return arrays
 
 
 def has_sessions(model: "FactorModel") -> bool:
-    """Whether the model's neighbours are those of sessions."""
+    """Whether the model's neighbors are those of sessions."""
     ridge = model.selection().ridge
     return ridge is not None and ridge.sessions is not None
 
 
-def history_sums(model: "FactorModel", arrays: dict[str, Any], rows: Rows) -> FloatArray:
+def history_sums(model: "FactorModel", arrays: dict[str, Any], rows: TrainingLists) -> FloatArray:
     """(n_users, k) s_u of the histories `rows`, for items outside them."""
     scorer = model.scorer()
     assert isinstance(scorer, History)
@@ -62,8 +62,8 @@ def history_sums(model: "FactorModel", arrays: dict[str, Any], rows: Rows) -> Fl
 
 
 def score_users(model: "FactorModel", users: IntArray) -> Float32Array:
-    """(len(users), n_items) U V' + b of known users, plus the neighbours' part."""
+    """(len(users), n_items) U V' + b of known users, plus the neighbors' part."""
     block = scores_of(model.user_factors_[users], model.item_factors_, model.item_bias_)
-    if (links := linked(model.fitted)) is not None:
-        links.add_to(block, users)
+    if (neighbor_scores := neighbor_term(model.fitted)) is not None:
+        neighbor_scores.add_to(block, users)
     return block

@@ -19,15 +19,15 @@ from topnrank.errors import DivergenceError, ParameterError
 from topnrank.kernels.top_items import pair_scores
 from topnrank.losses.base import Objective
 from topnrank.models.base import Fitted, Model
-from topnrank.models.factor.fitted import learnt_arrays, score_users
+from topnrank.models.factor.fitted import fitted_arrays, score_users
 from topnrank.models.factor.new_users import score_histories
 from topnrank.models.factor.partial_fit import add_rows
-from topnrank.models.factor.prepare import NOTHING, Fixed, Selection, prepare
+from topnrank.models.factor.prepare import NO_FROZEN_TERMS, FrozenTerms, Selection, prepare
 from topnrank.models.factor.run import Run, ValidationOptions
-from topnrank.models.linear.neighbors import linked
+from topnrank.models.linear.neighbors import neighbor_term
 from topnrank.models.search_space import Choice, Range, Space
 from topnrank.models.serving.explain import Contributions, OneHistory, history_contributions
-from topnrank.scorers import Factors, History, Rows, Rule, Scorer
+from topnrank.scorers import Factors, History, Scorer, TrainingLists, UpdateRule
 from topnrank.scorers.neighbors import SCALE
 from topnrank.training import AdaGrad, AdaptiveDescent, Callback, Optimizer, Schedule, make_optimizer, start_state
 from topnrank.training.schedule import batch_count
@@ -42,9 +42,9 @@ _GROUPS = {
 }
 """Which group of `regularization` each block of parameters belongs to."""
 SCALE_ACCUMULATOR, SCALE_RATE = 1e-3, 0.05
-"""Where the AdaGrad accumulator of the neighbours' scale begins, and its rate as a share of the scale's start."""
+"""Where the AdaGrad accumulator of the neighbors' scale begins, and its rate as a share of the scale's start."""
 HISTORY_PENALTY = 5.0
-"""History vectors are summed over a whole list, so a plain number penalises them this many times as much."""
+"""History vectors are summed over a whole list, so a plain number penalizes them this many times as much."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -60,7 +60,7 @@ class FactorModel(Model):
     bias: bool = True
     """Whether items have a bias."""
     init: float | str = 0.03
-    """Standard deviation of the start values, or "paper" for U(0, 2/(7k)^(1/4)) with users="factors"."""
+    """Standard deviation of the start values, or "paper" for U(0, 2/(7k)^(1/4)) with user_representation="factors"."""
     optimizer: str | Optimizer = "adagrad"
     """"adagrad", "sgd", "adaptive" (full batches, a step that adapts itself), or an object of these kinds."""
     learning_rate: float = 0.07
@@ -79,7 +79,7 @@ class FactorModel(Model):
     seed: int = 0
     """Start values and batches; the same seed gives the same bits for any number of threads."""
     history_power: float = 0.6
-    """h of users="history": the sum over a history of m items is divided by m^h."""
+    """h of user_representation="history": the sum over a history of m items is divided by m^h."""
     num_threads: int = 0
     """Threads; 0 for all cores."""
     engine: str = "cpu"
@@ -150,14 +150,14 @@ class FactorModel(Model):
                 ) from None
         if options.train is not data:  # rows held out by us are the user's all the same: seen, and part of the history
             prepared = prepare(data, model.policy(), model.selection(), strict=False, earlier=prepared)
-        learnt = learnt_arrays(model, outcome.parameters, prepared)
-        self._fitted = Fitted.of(prepared.data, learnt, protocol=model.task(), **prepared.facts, **outcome.facts)
+        learned = fitted_arrays(model, outcome.parameters, prepared)
+        self._fitted = Fitted.of(prepared.data, learned, protocol=model.task(), **prepared.facts, **outcome.facts)
         return self
 
     def partial_fit(self, data: Interactions, *, epochs: int = 5) -> Self:
         """Takes in new rows, of known and new users and items, without training anew (`models/factor/partial_fit.py` has the rules).
 
-        With users="history" new events and new users count at once; new items are trained for `epochs` passes over the
+        With user_representation="history" new events and new users count at once; new items are trained for `epochs` passes over the
         users who have them. What was trained before stays.
         """
         check_interactions(data)
@@ -167,7 +167,7 @@ class FactorModel(Model):
         return self
 
     def weigh(self, data: Interactions) -> Interactions:
-        """Other rows, weighed as the training rows were; what has no feedback types stays as it is."""
+        """Other rows, weighted as the training rows were; what has no feedback types stays as it is."""
         if data.types is None or data.ratings is not None:
             return data
         known = self.fitted.facts.get("feedback")
@@ -179,8 +179,8 @@ class FactorModel(Model):
         """The model with all settings given: those that depend on the task are filled in, by `data` or as it was fitted."""
         return self
 
-    def task(self) -> Literal["rated", "catalogue"]:
-        """What the model is trained for: to rank the items a user has rated ("rated") or all items ("catalogue")."""
+    def task(self) -> Literal["rated", "catalog"]:
+        """What the model is trained for: to rank the items a user has rated ("rated") or all items ("catalog")."""
         return "rated"
 
     def scorer(self, channels: int = 1) -> Scorer:
@@ -201,32 +201,34 @@ class FactorModel(Model):
         """Which rows enter the lists, and how many unobserved items beside them."""
         return Selection(self.users, self.relevant_only(), int(getattr(self, "negatives", 0)))
 
-    def problem(self, rows: Rows, fixed: Fixed = NOTHING) -> Problem:
+    def problem(self, rows: TrainingLists, frozen: FrozenTerms = NO_FROZEN_TERMS) -> Problem:
         """Scorer, objective, rows and rules as the engines want them."""
         optimizer, penalties = make_optimizer(self.optimizer), self._penalties()
         adagrad, adaptive = isinstance(optimizer, AdaGrad), isinstance(optimizer, AdaptiveDescent)
         rules = {
-            block: Rule(adagrad, self.learning_rate if self.bias or group != "bias" else 0.0, 2.0 * penalties[group])
+            block: UpdateRule(
+                adagrad, self.learning_rate if self.bias or group != "bias" else 0.0, 2.0 * penalties[group]
+            )
             for block, group in _GROUPS.items()
         }
-        rules[SCALE] = Rule(True, SCALE_RATE * fixed.scale, 0.0)
+        rules[SCALE] = UpdateRule(True, SCALE_RATE * frozen.scale, 0.0)
         negatives = self.selection().negatives
         problem = Problem(
-            self.scorer(fixed.channels), self.objective(), rows, rules, negatives, self.seed, adaptive, adaptive
+            self.scorer(frozen.channels), self.objective(), rows, rules, negatives, self.seed, adaptive, adaptive
         )
-        return replace(problem, neighbours=fixed.neighbours, chances=fixed.chances)
+        return replace(problem, neighbors=frozen.neighbors, sampling_weights=frozen.sampling_weights)
 
-    def start_state(self, n_users: int, n_items: int, fixed: Fixed = NOTHING) -> State:
+    def start_state(self, n_users: int, n_items: int, frozen: FrozenTerms = NO_FROZEN_TERMS) -> State:
         """Start values and fresh accumulators."""
-        parameters = self.scorer(fixed.channels).initialise(n_users, n_items, self.seed)
-        if fixed.neighbours is None:
+        parameters = self.scorer(frozen.channels).initialize(n_users, n_items, self.seed)
+        if frozen.neighbors is None:
             return start_state(parameters, make_optimizer(self.optimizer))
-        parameters[SCALE] = np.array([fixed.scale], np.float32)
+        parameters[SCALE] = np.array([frozen.scale], np.float32)
         state = start_state(parameters, make_optimizer(self.optimizer))
         state.accumulators[SCALE][:] = SCALE_ACCUMULATOR
         return state
 
-    def schedule(self, rows: Rows) -> Schedule:
+    def schedule(self, rows: TrainingLists) -> Schedule:
         """Which users are visited when.
 
         A list of one item cannot be ranked, so its user is not visited, unless the model learns from likes alone.
@@ -253,7 +255,7 @@ class FactorModel(Model):
 
     @property
     def user_factors_(self) -> Float32Array:
-        """(n_users, factors) user vectors; with users="history" the history sums."""
+        """(n_users, factors) user vectors; with user_representation="history" the history sums."""
         return self.array("user_factors")
 
     @property
@@ -268,7 +270,7 @@ class FactorModel(Model):
 
     @property
     def protocol_(self) -> str:
-        """The task the model was fitted for: "rated" or "catalogue"."""
+        """The task the model was fitted for: "rated" or "catalog"."""
         return str(self.fitted.facts.get("protocol", "rated"))
 
     @property
@@ -283,7 +285,7 @@ class FactorModel(Model):
         return int(self.fitted.facts["best_round"])
 
     def score_block(self, users: IntArray) -> Float32Array:
-        """U V' + b for some users, plus the neighbours' part."""
+        """U V' + b for some users, plus the neighbors' part."""
         return score_users(self, users)
 
     def score_pairs(self, users: IntArray, items: IntArray) -> Float32Array:
@@ -292,8 +294,8 @@ class FactorModel(Model):
         arrays = (self.user_factors_, self.item_factors_, self.item_bias_)
         pairs = np.ascontiguousarray(users, np.int64), np.ascontiguousarray(items, np.int64)
         pair_scores(*arrays, *pairs, scores)
-        if (links := linked(self.fitted)) is not None:
-            scores += links.of_pairs(*pairs)
+        if (neighbor_scores := neighbor_term(self.fitted)) is not None:
+            scores += neighbor_scores.of_pairs(*pairs)
         return scores
 
     def score_history(self, items: IntArray, values: FloatArray | None) -> Float32Array:
@@ -305,7 +307,7 @@ class FactorModel(Model):
         return score_histories(self.settled(), indptr, items, values)
 
     def contributions(self, history: OneHistory, targets: IntArray) -> Contributions:
-        """What each item of a history gives to the scores of other items; exact, for users="history"."""
+        """What each item of a history gives to the scores of other items; exact, for user_representation="history"."""
         return history_contributions(self.settled(), history, targets)
 
     def visits_per_user(self) -> int:
@@ -318,7 +320,7 @@ class FactorModel(Model):
     # -- checks -------------------------------------------------------------------------------------------------------
 
     def array(self, name: str) -> Float32Array:
-        """A learnt block by its name."""
+        """A learned block by its name."""
         return self.fitted.arrays[name].astype(np.float32, copy=False)
 
     def _check_optimizer(self) -> None:
@@ -335,7 +337,9 @@ class FactorModel(Model):
         if isinstance(self.init, str):
             one_of("init", self.init, ("paper",))
             if self.users == "history":
-                raise ParameterError("init='paper' goes with users='factors'; with users='history' give a number")
+                raise ParameterError(
+                    "init='paper' goes with user_representation='factors'; with user_representation='history' give a number"
+                )
         else:
             check_number(self, "init", above_zero=True)
 

@@ -10,12 +10,18 @@ from topnrank.data.feedback.by_name import feedback_from_dict
 from topnrank.data.feedback.policies import Feedback, Threshold
 from topnrank.data.feedback.recency import timeless
 from topnrank.data.interactions import Interactions
-from topnrank.engines import Moment, make_engine, on_one_machine
+from topnrank.engines import TrainingTime, make_engine, on_one_machine
 from topnrank.errors import ParameterError
 from topnrank.models.factor.fitted import history_sums
-from topnrank.models.factor.prepare import NOTHING, Fixed, prepare, sampling_chances, strengths_in_order
-from topnrank.models.linear.neighbors import linked
-from topnrank.scorers import Parameters, RatingResiduals, Rows, Rule, TypeChannels
+from topnrank.models.factor.prepare import (
+    NO_FROZEN_TERMS,
+    FrozenTerms,
+    item_sampling_weights,
+    prepare,
+    recency_weights_in_order,
+)
+from topnrank.models.linear.neighbors import neighbor_term
+from topnrank.scorers import Parameters, RatingResiduals, TrainingLists, TypeChannels, UpdateRule
 from topnrank.scorers.neighbors import SCALE
 from topnrank.training import make_optimizer, start_state
 
@@ -25,21 +31,21 @@ if TYPE_CHECKING:
 
 def score_histories(model: "FactorModel", indptr: IntArray, items: IntArray, values: FloatArray | None) -> Float32Array:
     """(n, n_items) scores for users never seen, whose histories are a CSR, each from the oldest item to the latest."""
-    strengths = history_strengths(model, indptr)
+    recency_weights = history_recency_weights(model, indptr)
     if model.users == "history":
-        rows = Rows(
-            indptr.astype(np.int64), items.astype(np.int32), strengths, residuals_of(model, indptr, items, values)
+        rows = TrainingLists(
+            indptr.astype(np.int64), items.astype(np.int32), recency_weights, residuals_of(model, indptr, items, values)
         )
-        vectors = history_sums(model, model.fitted.arrays, rows._replace(strengths=strengths))
+        vectors = history_sums(model, model.fitted.arrays, rows._replace(recency_weights=recency_weights))
     else:
         parts = (slice(lo, hi) for lo, hi in pairwise(indptr.tolist()))
         vectors = np.stack([fold_in(model, items[own], None if values is None else values[own]) for own in parts])
     scores = vectors.astype(np.float32) @ model.item_factors_.T + model.item_bias_
-    if (links := linked(model.fitted)) is not None:
+    if (neighbor_scores := neighbor_term(model.fitted)) is not None:
         for n, (lo, hi) in enumerate(pairwise(indptr.tolist())):
             own = slice(lo, hi)
             liked = liked_part(model, items[own], None if values is None else values[own])
-            links.add_history(scores[n], items[own][liked], strengths[own][liked])
+            neighbor_scores.add_history(scores[n], items[own][liked], recency_weights[own][liked])
     return np.asarray(scores, np.float32)
 
 
@@ -56,12 +62,12 @@ def residuals_of(model: "FactorModel", indptr: IntArray, items: IntArray, values
     return RatingResiduals(model.array("item_offsets"), float(facts["residual_mean"])).of(indptr, items, values)
 
 
-def history_strengths(model: "FactorModel", indptr: IntArray) -> Float32Array:
+def history_recency_weights(model: "FactorModel", indptr: IntArray) -> Float32Array:
     """rho of histories, each given from the oldest item to the latest."""
     half_life = model.selection().recency
     if half_life is None:
         return np.ones(int(indptr[-1]), np.float32)
-    return np.concatenate([strengths_in_order(int(size), half_life) for size in np.diff(indptr)])
+    return np.concatenate([recency_weights_in_order(int(size), half_life) for size in np.diff(indptr)])
 
 
 def liked_part(model: "FactorModel", items: IntArray, values: FloatArray | None) -> BoolArray:
@@ -79,7 +85,9 @@ def liked_part(model: "FactorModel", items: IntArray, values: FloatArray | None)
 def fold_in(model: "FactorModel", items: IntArray, values: FloatArray | None) -> FloatArray:
     """A user vector from the usual visits with all items fixed, starting at the mean user."""
     if values is None and not model.relevant_only():
-        raise ParameterError("recommend: with users='factors' a history needs ratings: give (item, rating) pairs")
+        raise ParameterError(
+            "recommend: with user_representation='factors' a history needs ratings: give (item, rating) pairs"
+        )
     rows, numbers = _one_user(model, items, values)
     if rows.listed.size and not rows.listed.any():
         raise ParameterError(
@@ -91,36 +99,42 @@ def fold_in(model: "FactorModel", items: IntArray, values: FloatArray | None) ->
         "item_factors": model.item_factors_[numbers],
         "item_bias": model.item_bias_[numbers],
     }
-    fixed = NOTHING
+    frozen = NO_FROZEN_TERMS
     if model.selection().negatives:
-        rows, fixed = _held_fixed(model, rows, blocks)
-    problem = model.problem(rows, fixed)
-    problem.rules[SCALE] = Rule(False, 0.0, 0.0)
+        rows, frozen = _frozen_for_user(model, rows, blocks)
+    problem = model.problem(rows, frozen)
+    problem.rules[SCALE] = UpdateRule(False, 0.0, 0.0)
     for block in ("item_factors", "item_bias"):
-        problem.rules[block] = Rule(False, 0.0, 0.0)
+        problem.rules[block] = UpdateRule(False, 0.0, 0.0)
     engine = make_engine(on_one_machine(model.engine), problem, start_state(blocks, make_optimizer(model.optimizer)), 1)
     visits = model.visits_per_user()
-    for visit in range(visits):
-        engine.visit(np.zeros(1, np.int64), Moment(visit, visit / max(visits - 1, 1)))
+    for report in range(visits):
+        engine.step(np.zeros(1, np.int64), TrainingTime(report, report / max(visits - 1, 1)))
     return np.asarray(engine.state.parameters["user_factors"][0])
 
 
-def _held_fixed(model: "FactorModel", rows: Rows, blocks: Parameters) -> tuple[Rows, Fixed]:
-    """Chances and neighbours of the trained model; the user was not part of them, so links need no leaving out."""
-    selection, links = model.selection(), linked(model.fitted)
-    chances = None
+def _frozen_for_user(
+    model: "FactorModel", rows: TrainingLists, blocks: Parameters
+) -> tuple[TrainingLists, FrozenTerms]:
+    """Chances and neighbors of the trained model; the user was not part of them, so links need no leaving out."""
+    selection, neighbor_scores = model.selection(), neighbor_term(model.fitted)
+    sampling_weights = None
     if selection.popular:
-        seen = model.seen_indices if links is None else links.liked
-        chances = sampling_chances(np.bincount(seen, minlength=len(model.item_map)))
-    if links is None:
-        return rows, Fixed(None, chances)
-    blocks[SCALE] = np.array([links.scale], np.float32)
+        seen = model.seen_indices if neighbor_scores is None else neighbor_scores.liked
+        sampling_weights = item_sampling_weights(np.bincount(seen, minlength=len(model.item_map)))
+    if neighbor_scores is None:
+        return rows, FrozenTerms(None, sampling_weights)
+    blocks[SCALE] = np.array([neighbor_scores.scale], np.float32)
     liked = rows.gains > 0
-    own = links.neighbours.links(rows.items[liked], rows.items, rows.strengths[liked] if rows.strengths.size else None)
-    return rows._replace(links=own.astype(np.float32)), Fixed(links.neighbours, chances)
+    own = neighbor_scores.neighbors.neighbor_scores(
+        rows.items[liked], rows.items, rows.recency_weights[liked] if rows.recency_weights.size else None
+    )
+    return rows._replace(neighbor_scores=own.astype(np.float32)), FrozenTerms(
+        neighbor_scores.neighbors, sampling_weights
+    )
 
 
-def _one_user(model: "FactorModel", items: IntArray, values: FloatArray | None) -> tuple[Rows, IntArray]:
+def _one_user(model: "FactorModel", items: IntArray, values: FloatArray | None) -> tuple[TrainingLists, IntArray]:
     """The history as the rows of one user, and which item each of its item numbers is.
 
     Only the items of the history travel, unless unobserved ones are sampled from all the others. A history without

@@ -3,11 +3,11 @@
 The model keeps the value of every training row, so old and new rows make up the whole data again; a pair that comes again
 takes its new value. Then
 
-* users="history": users are what their histories are, so new events and new users count at once, exactly;
-* what was never trained is trained as usual, for some epochs: the vectors of new items, and with users="factors" the
+* user_representation="history": users are what their histories are, so new events and new users count at once, exactly;
+* what was never trained is trained as usual, for some epochs: the vectors of new items, and with user_representation="factors" the
   vectors of users with new rows;
 * all that was trained before stays as it is;
-* neighbours and rating offsets, which have closed forms, are computed from the whole data.
+* neighbors and rating offsets, which have closed forms, are computed from the whole data.
 
 Old items so do not learn from new events; train anew when many have come. The learning rate starts as in a new training.
 """
@@ -25,9 +25,9 @@ from topnrank.data.interactions import Interactions
 from topnrank.engines import State, make_engine, on_one_machine
 from topnrank.errors import DataError, ParameterError
 from topnrank.models.base import Fitted
-from topnrank.models.factor.fitted import TIMES, VALUES, has_sessions, learnt_arrays
+from topnrank.models.factor.fitted import TIMES, VALUES, fitted_arrays, has_sessions
 from topnrank.models.factor.prepare import Prepared, prepare
-from topnrank.models.linear.neighbors import STRENGTHS
+from topnrank.models.linear.neighbors import RECENCY_WEIGHTS
 from topnrank.scorers.neighbors import SCALE
 from topnrank.training import AdaGrad, make_optimizer, train
 
@@ -43,7 +43,7 @@ def add_rows(model: "FactorModel", new: Interactions, epochs: int) -> Fitted:
         raise ParameterError(
             "partial_fit: this model does not hold the values of its rows, as early files do not; fit it"
         )
-    rows = _weighed(model, new)
+    rows = _weighted(model, new)
     whole = _merged(model, rows)
     known = model.fitted.facts.get("feedback")
     policy = feedback_from_dict(known) if known is not None and model.fitted.facts["value"] == "ratings" else None
@@ -53,15 +53,15 @@ def add_rows(model: "FactorModel", new: Interactions, epochs: int) -> Fitted:
     schedule = replace(model.schedule(prepared.rows), epochs=epochs, iterations=None)
     schedule = replace(schedule, users=np.intersect1d(schedule.users, _taught(model, whole, rows)))
     if schedule.users.size and epochs:
-        problem = model.problem(prepared.rows, prepared.fixed)
+        problem = model.problem(prepared.rows, prepared.frozen)
         train(make_engine(on_one_machine(model.engine), problem, state, model.num_threads), schedule)
     facts: dict[str, Any] = {**model.fitted.facts, **prepared.facts, "rows": len(prepared.data)}
     if known is not None:
         facts["feedback"] = known  # that of the events, not of the weights they have become
-    return Fitted.of(prepared.data, learnt_arrays(model, state.parameters, prepared), **facts)
+    return Fitted.of(prepared.data, fitted_arrays(model, state.parameters, prepared), **facts)
 
 
-def _weighed(model: "FactorModel", new: Interactions) -> Interactions:
+def _weighted(model: "FactorModel", new: Interactions) -> Interactions:
     """The new rows with the column that the model was trained on: ratings, or weights by the same feedback."""
     if len(new) == 0:
         raise DataError("partial_fit: there are no new rows")
@@ -110,7 +110,7 @@ def _past(model: "FactorModel") -> Int64Array:
     """Moments before 0 in the order of the old rows: only the order of a user's rows matters."""
     half_life = model.selection().recency
     assert half_life is not None
-    return -1 - np.round(-half_life * np.log2(model.fitted.arrays[STRENGTHS].astype(np.float64))).astype(np.int64)
+    return -1 - np.round(-half_life * np.log2(model.fitted.arrays[RECENCY_WEIGHTS].astype(np.float64))).astype(np.int64)
 
 
 def _now(new: Interactions) -> Int64Array:
@@ -127,7 +127,7 @@ def _times(new: Interactions, setting: str) -> Int64Array:
 def _state(model: "FactorModel", prepared: Prepared) -> State:
     """Old parameters in their new places, held fast by accumulators without end; start values for what is new."""
     data, fitted = prepared.data, model.fitted
-    state = model.start_state(data.n_users, data.n_items, prepared.fixed)
+    state = model.start_state(data.n_users, data.n_items, prepared.frozen)
     places = {"user": data.users.index(fitted.users.ids), "item": data.items.index(fitted.items.ids)}
     trained = places["item"][_has_rows(fitted)]
     for name, block in state.parameters.items():

@@ -12,9 +12,9 @@ from topnrank.data.feedback.policies import EventWeights, Feedback
 from topnrank.data.feedback.recency import Recency, timeless
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError
-from topnrank.models.linear.neighbors import NO_SESSIONS, Liked, Ridge, fit_neighbours
-from topnrank.scorers import Neighbours, RatingResiduals, Rows, TypeChannels
-from topnrank.scorers.base import ALL_ALIKE, NO_RESIDUALS
+from topnrank.models.linear.neighbors import NO_SESSIONS, LikedItems, Ridge, fit_neighbors
+from topnrank.scorers import Neighbors, RatingResiduals, TrainingLists, TypeChannels
+from topnrank.scorers.base import EQUAL_RECENCY, NO_RESIDUALS
 
 # ----------------------------------------------------------------------------------------------------
 # Recency: what a user did lately counts more in the history than what is long past.
@@ -30,7 +30,7 @@ FAINTEST = 1e-6
 """However long past, an event is not nothing."""
 
 
-def strengths_by_time(data: Interactions, half_life: float) -> Float32Array:
+def recency_weights_by_time(data: Interactions, half_life: float) -> Float32Array:
     """(n_rows,) rho of each row; rows of the same moment count alike."""
     if data.timestamps is None:
         raise DataError("recency needs timestamps and the data has none; name that column, or leave recency out")
@@ -41,17 +41,17 @@ def strengths_by_time(data: Interactions, half_life: float) -> Float32Array:
     start = np.maximum.accumulate(np.where(first, np.arange(len(order)), 0))  # where rows of this moment begin
     later = np.empty(len(order), np.int64)
     later[order] = start - data.indptr[users]
-    return strengths_by_age(later, half_life)
+    return recency_weights_by_age(later, half_life)
 
 
-def strengths_by_age(later: np.ndarray[tuple[int, ...], np.dtype[np.int64]], half_life: float) -> Float32Array:
+def recency_weights_by_age(later: np.ndarray[tuple[int, ...], np.dtype[np.int64]], half_life: float) -> Float32Array:
     """rho of items that `later` others came after."""
     return np.maximum(np.exp2(-later / half_life), FAINTEST).astype(np.float32)
 
 
-def strengths_in_order(size: int, half_life: float) -> Float32Array:
+def recency_weights_in_order(size: int, half_life: float) -> Float32Array:
     """rho of a history of `size` items given from the oldest to the latest."""
-    return strengths_by_age(np.arange(size)[::-1], half_life)
+    return recency_weights_by_age(np.arange(size)[::-1], half_life)
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -88,29 +88,29 @@ class Selection(NamedTuple):
     popular: bool = False
     """Whether items are sampled by the square root of their number of likes; else all alike"""
     ridge: Ridge | None = None
-    """How neighbours are found, where the model has them"""
+    """How neighbors are found, where the model has them"""
     by_type: bool = False
     """Whether each type of feedback has a history vector of its own"""
     recency: float | None = None
     """Half-life of a row in the history, in later items; None for ever"""
 
 
-class Fixed(NamedTuple):
+class FrozenTerms(NamedTuple):
     """What training takes from the data once and then holds fixed."""
 
-    neighbours: Neighbours | None = None
-    chances: Int64Array | None = None
-    """(n_items,) see `Problem.chances`"""
+    neighbors: Neighbors | None = None
+    sampling_weights: Int64Array | None = None
+    """(n_items,) see `Problem.sampling_weights`"""
     scale: float = 0.0
-    """Where the neighbours' scale begins"""
+    """Where the neighbors' scale begins"""
     channels: int = 1
     """What histories know of a row beside its item: its rating, or one channel for each type"""
 
 
-NOTHING = Fixed()
-LINK_OF_A_LIKE = 1.2
-"""The neighbours' scale begins where they give so much to the score of a like on average, however sparse the data."""
-CHANCE_UNIT = 1024.0
+NO_FROZEN_TERMS = FrozenTerms()
+NEIGHBOR_SCORE_OF_A_LIKE = 1.2
+"""The neighbors' scale begins where they give so much to the score of a like on average, however sparse the data."""
+SAMPLING_UNIT = 1024.0
 """Chances are whole numbers; this many units for an item without likes."""
 
 
@@ -120,10 +120,10 @@ class Prepared:
 
     data: Interactions
     """Unique (user, item) pairs with weights"""
-    rows: Rows
+    rows: TrainingLists
     residuals: RatingResiduals | TypeChannels | None
     facts: dict[str, Any]
-    fixed: Fixed = NOTHING
+    frozen: FrozenTerms = NO_FROZEN_TERMS
 
 
 def prepare(
@@ -146,11 +146,11 @@ def prepare(
         known = earlier.residuals if earlier is not None else None
         residuals = known or _residuals(weighted, policy, selection)
     rows = _rows(weighted, residuals, selection)
-    rows, fixed = _hold_fixed(rows, weighted, selection) if earlier is None else (rows, earlier.fixed)
+    rows, frozen = _frozen_terms(rows, weighted, selection) if earlier is None else (rows, earlier.frozen)
     if isinstance(residuals, TypeChannels):
-        fixed = fixed._replace(channels=len(residuals.weights))
+        frozen = frozen._replace(channels=len(residuals.weights))
     facts = {"fingerprint": data.fingerprint(), "value": _value(weighted, selection), **facts_of(policy, residuals)}
-    return Prepared(weighted, rows, residuals, facts, fixed)
+    return Prepared(weighted, rows, residuals, facts, frozen)
 
 
 def _value(weighted: Interactions, selection: Selection) -> str:
@@ -158,7 +158,9 @@ def _value(weighted: Interactions, selection: Selection) -> str:
     return "weights" if weighted.ratings is None or selection.by_type else "ratings"
 
 
-def _rows(weighted: Interactions, residuals: RatingResiduals | TypeChannels | None, selection: Selection) -> Rows:
+def _rows(
+    weighted: Interactions, residuals: RatingResiduals | TypeChannels | None, selection: Selection
+) -> TrainingLists:
     """The training lists: weights, what histories know of each row, how much it counts there, whether it is listed."""
     weights = weighted.weights
     assert weights is not None
@@ -167,10 +169,10 @@ def _rows(weighted: Interactions, residuals: RatingResiduals | TypeChannels | No
         values = weighted.ratings if _value(weighted, selection) == "ratings" else weights
         assert values is not None
         e = residuals.of(weighted.indptr, weighted.indices, values)
-    rows = Rows(weighted.indptr, weighted.indices, weights, e)
+    rows = TrainingLists(weighted.indptr, weighted.indices, weights, e)
     if selection.recency is not None:
-        strengths = strengths_by_time(weighted, selection.recency)
-        rows = rows._replace(strengths=strengths, gains=weights * strengths)
+        recency_weights = recency_weights_by_time(weighted, selection.recency)
+        rows = rows._replace(recency_weights=recency_weights, gains=weights * recency_weights)
     if selection.relevant_only:
         rows = rows._replace(listed=weights != 0 if selection.disliked else weights > 0)
     return rows
@@ -205,23 +207,23 @@ def values_of(weighted: Interactions) -> Float32Array:
     return values
 
 
-def _hold_fixed(rows: Rows, data: Interactions, selection: Selection) -> tuple[Rows, Fixed]:
-    """Chances and neighbours; the rows with what the neighbours say of each like when its user is left out."""
+def _frozen_terms(rows: TrainingLists, data: Interactions, selection: Selection) -> tuple[TrainingLists, FrozenTerms]:
+    """Chances and neighbors; the rows with what the neighbors say of each like when its user is left out."""
     liked, n_items = rows.gains > 0, data.n_items
-    chances = None
+    sampling_weights = None
     if selection.negatives and selection.popular:
-        chances = sampling_chances(np.bincount(rows.items[liked], minlength=n_items))
+        sampling_weights = item_sampling_weights(np.bincount(rows.items[liked], minlength=n_items))
     if selection.ridge is None:
-        return rows, Fixed(None, chances)
+        return rows, FrozenTerms(None, sampling_weights)
     indptr = np.concatenate([[0], np.cumsum(liked)])[rows.indptr].astype(np.int64)
-    strengths = rows.strengths[liked] if rows.strengths.size else ALL_ALIKE
+    recency_weights = rows.recency_weights[liked] if rows.recency_weights.size else EQUAL_RECENCY
     sessions = like_sessions(data, liked, selection.ridge)
-    likes = Liked(indptr, rows.items[liked], n_items, strengths, sessions)
-    solved = fit_neighbours(likes, selection.ridge, left_out=True)
-    links = np.zeros(rows.items.size, np.float32)
-    links[liked] = solved.links
-    scale = LINK_OF_A_LIKE / max(float(np.abs(solved.links).mean()), 1e-6)
-    return rows._replace(links=links), Fixed(solved.neighbours, chances, scale)
+    likes = LikedItems(indptr, rows.items[liked], n_items, recency_weights, sessions)
+    solved = fit_neighbors(likes, selection.ridge, left_out=True)
+    neighbor_scores = np.zeros(rows.items.size, np.float32)
+    neighbor_scores[liked] = solved.neighbor_scores
+    scale = NEIGHBOR_SCORE_OF_A_LIKE / max(float(np.abs(solved.neighbor_scores).mean()), 1e-6)
+    return rows._replace(neighbor_scores=neighbor_scores), FrozenTerms(solved.neighbors, sampling_weights, scale)
 
 
 def like_sessions(data: Interactions, liked: BoolArray, ridge: Ridge) -> Int64Array:
@@ -229,10 +231,10 @@ def like_sessions(data: Interactions, liked: BoolArray, ridge: Ridge) -> Int64Ar
     return NO_SESSIONS if ridge.sessions is None else sessions_of(data, ridge.sessions)[liked]
 
 
-def sampling_chances(counts: IntArray) -> Int64Array:
+def item_sampling_weights(counts: IntArray) -> Int64Array:
     """Whole numbers proportional to sqrt(likes + 1) of each item."""
-    chances: Int64Array = np.round(CHANCE_UNIT * np.sqrt(counts + 1.0)).astype(np.int64)
-    return chances
+    sampling_weights: Int64Array = np.round(SAMPLING_UNIT * np.sqrt(counts + 1.0)).astype(np.int64)
+    return sampling_weights
 
 
 def _check_likes(data: Interactions, selection: Selection) -> None:
@@ -240,7 +242,7 @@ def _check_likes(data: Interactions, selection: Selection) -> None:
     weights, sizes = data.weights, np.diff(data.indptr)
     assert weights is not None
     if selection.negatives and data.n_items == 1:
-        raise DataError("the catalogue holds one item only: there is nothing to rank; give data with more items")
+        raise DataError("the catalog holds one item only: there is nothing to rank; give data with more items")
     if not (weights > 0).any():
         raise DataError(
             f"none of the {len(data)} rows has a weight above 0, so nobody likes anything; check the feedback: it says "
@@ -268,7 +270,7 @@ def _check_teaches(data: Interactions, selection: Selection) -> None:
     if not np.any(same_user & (np.diff(weights) != 0)):
         raise DataError(
             f"within every user all weights are equal (for example {weights[0]:g}): training on observed items alone "
-            "cannot learn an order from that; rank the whole catalogue instead (TopNRank(protocol='catalogue')), give "
+            "cannot learn an order from that; rank the whole catalog instead (TopNRank(protocol='catalog')), give "
             "ratings, weights that differ or dislikes with weight below 0, or use another model that learns from likes "
             "alone (BPR or WARP with negatives=100, MFADG, CLiMF)"
         )

@@ -15,7 +15,7 @@ from topnrank.evaluation import evaluate, split_per_user
 from topnrank.evaluation.labels import RELEVANT, relevance
 from topnrank.evaluation.metrics import parse_metrics
 from topnrank.models.base import Fitted
-from topnrank.models.factor.fitted import learnt_arrays
+from topnrank.models.factor.fitted import fitted_arrays
 from topnrank.models.factor.prepare import Prepared
 from topnrank.models.persistence import encode
 from topnrank.scorers import Parameters
@@ -83,12 +83,12 @@ class Run:
     def go(self, bar: ExitStack | None) -> Outcome:
         """Starts or resumes, trains to the end, and returns the parameters to keep."""
         schedule = self.model.schedule(self.prepared.rows)
-        data, fixed = self.prepared.data, self.prepared.fixed
-        state = self.model.start_state(data.n_users, data.n_items, fixed)
+        data, frozen = self.prepared.data, self.prepared.frozen
+        state = self.model.start_state(data.n_users, data.n_items, frozen)
         done, finished = 0, False
         if self.checkpoint is not None and (earlier := self.checkpoint.resume()) is not None:
             state, done, finished = earlier
-        problem = self.model.problem(self.prepared.rows, self.prepared.fixed)
+        problem = self.model.problem(self.prepared.rows, self.prepared.frozen)
         engine = make_engine(self.model.engine, problem, state, self.model.num_threads)
         if not finished:
             done = train(engine, schedule, self._callbacks(schedule.rounds, done, bar), done=done)
@@ -114,8 +114,8 @@ class Run:
 
     def _measure(self, engine: Engine) -> float:
         """The validation metric of the parameters as they are now."""
-        learnt = learnt_arrays(self.model, engine.state.parameters, self.prepared)
-        snapshot = self._snapshot(learnt)
+        learned = fitted_arrays(self.model, engine.state.parameters, self.prepared)
+        snapshot = self._snapshot(learned)
         result = evaluate(
             snapshot,
             self.held_out,
@@ -130,22 +130,22 @@ class Run:
             )
         return value
 
-    def _snapshot(self, learnt: dict[str, FloatArray]) -> "FactorModel":
+    def _snapshot(self, learned: dict[str, FloatArray]) -> "FactorModel":
         """The model with these arrays, as if it were fitted."""
         snapshot = type(self.model)(**self.model.get_params())
-        snapshot._fitted = Fitted.of(self.prepared.data, learnt, protocol=self.model.task(), **self.prepared.facts)
+        snapshot._fitted = Fitted.of(self.prepared.data, learned, protocol=self.model.task(), **self.prepared.facts)
         return snapshot
 
     def _judged(self, held_out: Interactions) -> Interactions:
         """The held-out rows with weights where they have types; refused when no order of them could be wrong."""
-        weighed = self._snapshot({}).weigh(held_out)
-        flags, rule = relevance(weighed, RELEVANT)
+        weighted = self._snapshot({}).weigh(held_out)
+        flags, rule = relevance(weighted, RELEVANT)
         if flags.all() and self.model.task() == "rated":
             raise DataError(
-                f"validation: all {len(weighed)} held-out rows are relevant (by {rule}), every order of them is right and "
+                f"validation: all {len(weighted)} held-out rows are relevant (by {rule}), every order of them is right and "
                 "nothing can be measured; train without validation, or give disliked rows a weight below 0"
             )
-        return weighed
+        return weighted
 
     def _outcome(self, engine: Engine, done: int) -> Outcome:
         facts: dict[str, Any] = {"history": self.recorder.records, "rounds": done, "best_round": done}

@@ -8,13 +8,13 @@ from topnrank._typing import Float32Array, Int32Array, Int64Array
 from topnrank.kernels.jit import kernel, parallel_kernel, prange
 
 # ----------------------------------------------------------------------------------------------------
-# What the neighbour ridge says of an item that a user likes when the user, or the session, is left out: closed form.
+# What the neighbor ridge says of an item that a user likes when the user, or the session, is left out: closed form.
 #
-# `likes` is a `kernels.neighbours.Likes`, A the inverse (G[N, N] + lambda I)^-1 and w = W_i of one item.
+# `likes` is a `kernels.neighbors.Likes`, A the inverse (G[N, N] + lambda I)^-1 and w = W_i of one item.
 
 
 @kernel
-def left_out(item, A, w, likes, position, links):
+def left_out(item, A, w, likes, position, neighbor_scores):
     """What the regression without user u says of (u, item), for every user of the item, from the one with all users.
 
     With x the user's likes among N(i), rho their strengths, h = w_u x'Ax and g = w_u rho'Ax:
@@ -28,7 +28,7 @@ def left_out(item, A, w, likes, position, links):
         for q in range(likes.indptr[user], likes.indptr[user + 1]):
             t = position[likes.items[q]]
             if t >= 0:
-                held[n], rho[n] = t, likes.strengths[q]
+                held[n], rho[n] = t, likes.recency_weights[q]
                 n += 1
         score, plain, h, g = 0.0, 0.0, 0.0, 0.0
         for a in range(n):
@@ -42,11 +42,11 @@ def left_out(item, A, w, likes, position, links):
                 g += (rho[a] + rho[b]) * row[held[b]]
         h *= likes.weights[user]
         g *= likes.weights[user]
-        links[likes.entries[p]] = score - g * (1.0 - plain) / (1.0 - h)
+        neighbor_scores[likes.entries[p]] = score - g * (1.0 - plain) / (1.0 - h)
 
 
 @kernel
-def left_out_sessions(item, A, w, likes, position, links):
+def left_out_sessions(item, A, w, likes, position, neighbor_scores):
     """`left_out` where co-occurrences are those of sessions: the one with the item is left out, x are its likes.
 
     The score is that of its owner, so that rho are the strengths of all likes of the owner among N(i).
@@ -76,7 +76,7 @@ def left_out_sessions(item, A, w, likes, position, links):
                 g += rho[b] * row[near[b]]
         h *= likes.weights[session]
         g *= likes.weights[session]
-        links[likes.entries[p]] = score - g * (1.0 - plain) / (1.0 - h)
+        neighbor_scores[likes.entries[p]] = score - g * (1.0 - plain) / (1.0 - h)
 
 
 CHUNKS = 32
@@ -98,7 +98,7 @@ class Likes(NamedTuple):
     """(n,) where each pair of `users` stands in `items`"""
     weights: Float32Array
     """(n_users,) w > 0"""
-    strengths: Float32Array
+    recency_weights: Float32Array
     """(n,) rho of `items` where a user's likes are summed"""
     owners: Int32Array
     """Empty; or, where each "user" is one session of a user, (n_users,) whose session it is"""
@@ -126,8 +126,8 @@ class Sources(NamedTuple):
 
 
 @kernel
-def _accumulate(item, likes, sums, touched):
-    """Row `item` of G into the zeroed scratch `sums`; returns the number of columns, which stand in `touched`."""
+def _accumulate(item, likes, sums, active_items):
+    """Row `item` of G into the zeroed scratch `sums`; returns the number of columns, which stand in `active_items`."""
     n = 0
     for p in range(likes.item_indptr[item], likes.item_indptr[item + 1]):
         user = likes.users[p]
@@ -135,21 +135,21 @@ def _accumulate(item, likes, sums, touched):
         for q in range(likes.indptr[user], likes.indptr[user + 1]):
             other = likes.items[q]
             if sums[other] == 0.0:
-                touched[n] = other
+                active_items[n] = other
                 n += 1
             sums[other] += w
     return n
 
 
 @kernel
-def _nearest(item, sums, touched, norms, shrink, chosen):
+def _nearest(item, sums, active_items, norms, shrink, chosen):
     """The items with the highest cosine to `item`, ascending, into `chosen`; returns how many.
 
     Where there are fewer than places, `item` itself fills the rest: its weight there stays 0.
     """
     T, n = chosen.size, 0
     scores = np.empty(T, np.float64)
-    for other in touched:
+    for other in active_items:
         if other == item:
             continue
         score = sums[other] / (np.sqrt(norms[item] * norms[other]) + shrink)
@@ -170,29 +170,29 @@ def count_upper(likes, counts):
     """counts[i] = columns j > i of row i of G that are not 0."""
     m = counts.size
     for chunk in prange(CHUNKS):
-        sums, touched = np.zeros(m, np.float32), np.empty(m, np.int32)
+        sums, active_items = np.zeros(m, np.float32), np.empty(m, np.int32)
         for item in range(chunk, m, CHUNKS):
-            n = _accumulate(item, likes, sums, touched)
+            n = _accumulate(item, likes, sums, active_items)
             above = 0
             for t in range(n):
-                above += touched[t] > item
-                sums[touched[t]] = 0.0
+                above += active_items[t] > item
+                sums[active_items[t]] = 0.0
             counts[item] = above
 
 
 @parallel_kernel
-def gram_and_neighbours(likes, gram, shrink, columns, values, neighbours):
+def gram_and_neighbors(likes, gram, shrink, columns, values, neighbors):
     """The upper half of G into `columns` and `values`, which are those of `gram`; and N(i) of each item."""
     m = gram.diagonal.size
     for chunk in prange(CHUNKS):
-        sums, touched = np.zeros(m, np.float32), np.empty(m, np.int32)
+        sums, active_items = np.zeros(m, np.float32), np.empty(m, np.int32)
         for item in range(chunk, m, CHUNKS):
-            n = _accumulate(item, likes, sums, touched)
-            touched[:n].sort()  # the order of equal cosines, and of the columns
-            _nearest(item, sums, touched[:n], gram.diagonal, shrink, neighbours[item])
+            n = _accumulate(item, likes, sums, active_items)
+            active_items[:n].sort()  # the order of equal cosines, and of the columns
+            _nearest(item, sums, active_items[:n], gram.diagonal, shrink, neighbors[item])
             place = gram.indptr[item]
             for t in range(n):
-                other = touched[t]
+                other = active_items[t]
                 if other > item:
                     columns[place], values[place] = other, sums[other]
                     place += 1
@@ -251,16 +251,16 @@ def _invert(A):
 
 
 @parallel_kernel
-def solve_neighbours(likes, gram, penalty, neighbours, solved, links):
-    """W of every item into `solved`; and into `links`, unless it is empty, the left-out scores of all liked pairs."""
-    m, T = neighbours.shape
+def solve_neighbors(likes, gram, penalty, neighbors, solved, neighbor_scores):
+    """W of every item into `solved`; and into `neighbor_scores`, unless it is empty, the left-out scores of all liked pairs."""
+    m, T = neighbors.shape
     for chunk in prange(CHUNKS):
         position = np.full(m, -1, np.int32)
         for item in range(chunk, m, CHUNKS):
             size = 0
-            while size < T and neighbours[item, size] != item:
+            while size < T and neighbors[item, size] != item:
                 size += 1
-            near = neighbours[item, :size]
+            near = neighbors[item, :size]
             A = np.empty((size, size))
             _system(gram, near, A)
             right, w = np.empty(size), np.zeros(size)
@@ -273,47 +273,47 @@ def solve_neighbours(likes, gram, penalty, neighbours, solved, links):
                 for s in range(size):
                     w[t] += A[t, s] * right[s]
                 solved[item, t] = w[t]
-            if links.size and likes.owners.size:
-                left_out_sessions(item, A, w, likes, position, links)
-            elif links.size:
-                left_out(item, A, w, likes, position, links)
+            if neighbor_scores.size and likes.owners.size:
+                left_out_sessions(item, A, w, likes, position, neighbor_scores)
+            elif neighbor_scores.size:
+                left_out(item, A, w, likes, position, neighbor_scores)
             for t in range(size):
                 position[near[t]] = -1
 
 
 @kernel
-def by_source(neighbours, weights, indptr, targets, values):
+def by_source(neighbors, weights, indptr, targets, values):
     """The weights seen from the items that pull: for each j the items i with j in N(i), as CSR."""
-    m, T = neighbours.shape
+    m, T = neighbors.shape
     for i in range(m):
         for t in range(T):
-            if neighbours[i, t] != i:
-                indptr[neighbours[i, t] + 1] += 1
+            if neighbors[i, t] != i:
+                indptr[neighbors[i, t] + 1] += 1
     for j in range(m):
         indptr[j + 1] += indptr[j]
     place = indptr[:-1].copy()
     for i in range(m):
         for t in range(T):
-            if neighbours[i, t] != i:
-                j = neighbours[i, t]
+            if neighbors[i, t] != i:
+                j = neighbors[i, t]
                 targets[place[j]], values[place[j]] = i, weights[i, t]
                 place[j] += 1
 
 
 @parallel_kernel
-def add_links(sources, indptr, items, strengths, block):
+def add_neighbor_scores(sources, indptr, items, recency_weights, block):
     """block[n, i] += sum over the items j of list n of strength * W_ji; lists as CSR."""
     for n in prange(block.shape[0]):
         for p in range(indptr[n], indptr[n + 1]):
             j = items[p]
             for q in range(sources.indptr[j], sources.indptr[j + 1]):
-                block[n, sources.targets[q]] += strengths[p] * sources.values[q]
+                block[n, sources.targets[q]] += recency_weights[p] * sources.values[q]
 
 
 @parallel_kernel
-def pair_links(near_items, near_weights, likes, users, items, scores):
+def pair_neighbor_scores(near_items, near_weights, likes, users, items, scores):
     """scores[p] = sum over the items j of user users[p] of rho_j W_j,items[p]; likes = (indptr, ascending items, rho)."""
-    indptr, indices, strengths = likes
+    indptr, indices, recency_weights = likes
     for p in prange(users.size):
         lo, hi = indptr[users[p]], indptr[users[p] + 1]
         near, w = near_items[items[p]], near_weights[items[p]]
@@ -322,5 +322,5 @@ def pair_links(near_items, near_weights, likes, users, items, scores):
             while q < hi and indices[q] < near[t]:
                 q += 1
             if q < hi and indices[q] == near[t]:
-                total += strengths[q] * w[t]
+                total += recency_weights[q] * w[t]
         scores[p] = total

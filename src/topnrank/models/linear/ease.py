@@ -134,10 +134,10 @@ class Signed(NamedTuple):
     """Whether dislikes count."""
 
     @classmethod
-    def of(cls, weighed: Interactions, dislikes: bool) -> "Signed":
-        """The rows of weighed data."""
-        assert weighed.weights is not None
-        return cls(weighed.indptr, weighed.indices, weighed.weights, weighed.n_items, dislikes)
+    def of(cls, weighted: Interactions, dislikes: bool) -> "Signed":
+        """The rows of weighted data."""
+        assert weighted.weights is not None
+        return cls(weighted.indptr, weighted.indices, weighted.weights, weighted.n_items, dislikes)
 
     def features(self) -> Sparse:
         """The rows as predictors: item j is column j for a like and column n_items + j for a dislike."""
@@ -299,7 +299,7 @@ class ByUsers:
 
 
 # ----------------------------------------------------------------------------------------------------
-# EASE: a linear model of all items in closed form, the strongest simple baseline for whole catalogues.
+# EASE: a linear model of all items in closed form, the strongest simple baseline for whole catalogs.
 
 
 @final
@@ -324,7 +324,7 @@ class EASE(LikesModel):
     """The largest system that `fit` will solve: items (twice with `dislikes`), or users where they are fewer."""
 
     name: ClassVar[str] = "ease"
-    summary: ClassVar[str] = "closed form: ridge regression on all other items (Steck 2019); strong on whole catalogues"
+    summary: ClassVar[str] = "closed form: ridge regression on all other items (Steck 2019); strong on whole catalogs"
 
     def check(self) -> None:
         """Penalties are above 0."""
@@ -341,13 +341,13 @@ class EASE(LikesModel):
         """Solves one system of linear equations."""
         self.check()
         check_interactions(data)
-        weighed, facts = self.weighed(data)
-        assert weighed.weights is not None
-        form = self._cheaper_form(weighed.n_users, weighed.n_items * (2 if self.dislikes else 1))
+        weighted, facts = self.weighted(data)
+        assert weighted.weights is not None
+        form = self._cheaper_form(weighted.n_users, weighted.n_items * (2 if self.dislikes else 1))
         penalties = Penalties(float(self.regularization), float(self.dislike_regularization))
-        arrays = form.solve(Signed.of(weighed, self.dislikes), penalties)
-        facts |= {"penalties": list(penalties), "dislikes": self.dislikes, "protocol": "catalogue"}
-        self._fitted = Fitted.of(weighed, {**arrays, "seen_weights": weighed.weights}, **facts)
+        arrays = form.solve(Signed.of(weighted, self.dislikes), penalties)
+        facts |= {"penalties": list(penalties), "dislikes": self.dislikes, "protocol": "catalog"}
+        self._fitted = Fitted.of(weighted, {**arrays, "seen_weights": weighted.weights}, **facts)
         return self
 
     # -- scores -------------------------------------------------------------------------------------------------------
@@ -367,14 +367,14 @@ class EASE(LikesModel):
             raise self.refuse_history()
         return self._form().history(np.asarray(items, np.int64), weights)
 
-    def likeness(self, items: Int64Array) -> Float32Array:
+    def item_similarity(self, items: Int64Array) -> Float32Array:
         """Columns of B."""
         form = self._form()
         columns = [form.column(int(item)) for item in items]
         return np.stack(columns) if columns else np.empty((0, len(self.item_map)), np.float32)
 
     def _form(self) -> ByItems | ByUsers:
-        """What was learnt, in the form in which it was solved."""
+        """What was learned, in the form in which it was solved."""
         fitted, facts = self.fitted, self.fitted.facts
         weights = fitted.arrays["seen_weights"]
         rows = Signed(fitted.indptr, fitted.indices, weights, len(fitted.items), facts["dislikes"])
@@ -389,6 +389,6 @@ class EASE(LikesModel):
             return ByUsers if by_users else ByItems
         raise DataError(
             f"EASE would have to invert a matrix of {size} x {size}, which takes {4 * size**2 / 2**30:.1f} GiB of memory, "
-            f"and max_items is {self.max_items}; use NeighbourRidge or TopNRank, leave out rare items with "
+            f"and max_items is {self.max_items}; use NeighborRidge or TopNRank, leave out rare items with "
             "filter(min_item_users=...), or raise max_items"
         )

@@ -22,27 +22,27 @@ class LikesModel(Model):
 
     feedback: Feedback | str | None
 
-    def weighed(self, data: Interactions) -> tuple[Interactions, dict[str, Any]]:
-        """`data` with weights, and the facts by which other rows are weighed alike."""
+    def weighted(self, data: Interactions) -> tuple[Interactions, dict[str, Any]]:
+        """`data` with weights, and the facts by which other rows are weighted alike."""
         given = Threshold(LIKED) if self.feedback is None and data.ratings is not None else self.feedback
         policy = fitted_feedback(feedback_from(given, data), data)
-        weighed = policy(data)
-        assert weighed.weights is not None
-        if not (weighed.weights > 0).any():
+        weighted = policy(data)
+        assert weighted.weights is not None
+        if not (weighted.weights > 0).any():
             raise DataError(
-                f"{type(self).__name__}: none of the {len(weighed)} rows has a weight above 0, so nobody likes anything; "
+                f"{type(self).__name__}: none of the {len(weighted)} rows has a weight above 0, so nobody likes anything; "
                 "check the feedback: it says which ratings or events count as liked"
             )
-        by_weight = weighed.ratings is None or isinstance(timeless(policy), EventWeights | WeightColumn)
+        by_weight = weighted.ratings is None or isinstance(timeless(policy), EventWeights | WeightColumn)
         facts = {
             "fingerprint": data.fingerprint(),
             "value": "weights" if by_weight else "ratings",  # what the numbers of a new user's history are
             "feedback": remembered(policy),
         }
-        return weighed, facts
+        return weighted, facts
 
     def weigh(self, data: Interactions) -> Interactions:
-        """Other rows, weighed as the training rows were; what has no feedback types stays as it is."""
+        """Other rows, weighted as the training rows were; what has no feedback types stays as it is."""
         return data if data.types is None or data.ratings is not None else self._fitted_policy()(data)
 
     def history_weights(self, items: IntArray, values: FloatArray | None) -> Float32Array:

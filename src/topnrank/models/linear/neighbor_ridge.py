@@ -1,4 +1,4 @@
-"""NeighbourRidge: each item predicted from its nearest items."""
+"""NeighborRidge: each item predicted from its nearest items."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Self, final
@@ -12,17 +12,17 @@ from topnrank.data.interactions import Interactions
 from topnrank.kernels.jit import threads
 from topnrank.models.base import Fitted
 from topnrank.models.factor.fitted import VALUES
-from topnrank.models.factor.prepare import like_sessions, strengths_by_time, strengths_in_order
+from topnrank.models.factor.prepare import like_sessions, recency_weights_by_time, recency_weights_in_order
 from topnrank.models.linear.likes import LikesModel
 from topnrank.models.linear.neighbors import (
-    STRENGTHS,
-    Liked,
-    Links,
+    RECENCY_WEIGHTS,
+    LikedItems,
+    NeighborTerm,
     Ridge,
     Solved,
-    fit_neighbours,
-    linked,
-    neighbour_arrays,
+    fit_neighbors,
+    neighbor_arrays,
+    neighbor_term,
 )
 from topnrank.models.search_space import Choice, Range, Space
 from topnrank.models.serving.explain import Contributions, OneHistory
@@ -30,24 +30,24 @@ from topnrank.models.serving.explain import Contributions, OneHistory
 
 @final
 @dataclass(eq=False, kw_only=True)
-class NeighbourRidge(LikesModel):
+class NeighborRidge(LikesModel):
     """A ridge regression of each item on the T items nearest to it; a user's score is the sum over the items liked.
 
         W_i = (G[N, N] + lambda I)^-1 G[N, i],   score_ui = sum over liked j in N(i) of W_ji,   G = X' diag(n_u^-a) X
 
-    EASE (Steck 2019) cut to T neighbours: no m x m matrix, one T x T system for each item, in parallel. Memory is that of
+    EASE (Steck 2019) cut to T neighbors: no m x m matrix, one T x T system for each item, in parallel. Memory is that of
     the pairs of items that share a user, plus 8 m T bytes; time is the sum of squared list lengths plus m T^3.
 
-    Use it for the whole catalogue where EASE's matrix would be too large or too slow.
+    Use it for the whole catalog where EASE's matrix would be too large or too slow.
     Do not use it to rank rated items: it knows likes only.
     """
 
-    neighbours: int = 50
+    neighbors: int = 50
     """T: items that may explain an item."""
     regularization: float = 100.0
     """lambda, in users: that many keep the weights near 0."""
     shrink: float = 20.0
-    """Added to the denominator of the cosine by which neighbours are chosen, in users: rare pairs count less."""
+    """Added to the denominator of the cosine by which neighbors are chosen, in users: rare pairs count less."""
     user_power: float = 0.25
     """a: a user with n likes counts n^-a."""
     longest: int = 1000
@@ -62,12 +62,12 @@ class NeighbourRidge(LikesModel):
     num_threads: int = 0
     """Threads; 0 for all cores. The bits do not depend on it."""
 
-    name: ClassVar[str] = "neighbour-ridge"
+    name: ClassVar[str] = "neighbor-ridge"
     summary: ClassVar[str] = "linear: each item by ridge regression on its nearest items; EASE without the large matrix"
 
     def check(self) -> None:
         """Every hyper-parameter keeps its rule."""
-        check_count(self, "neighbours", "longest")
+        check_count(self, "neighbors", "longest")
         check_count(self, "num_threads", least=0)
         check_number(self, "regularization", above_zero=True)
         check_number(self, "shrink", "user_power")
@@ -77,43 +77,45 @@ class NeighbourRidge(LikesModel):
 
     @classmethod
     def search_space(cls) -> Space:
-        """Neighbours and lambda; the rest matters little."""
-        return {"neighbours": Choice((20, 50, 100, 200)), "regularization": Range(10.0, 1000.0, log=True)}
+        """Neighbors and lambda; the rest matters little."""
+        return {"neighbors": Choice((20, 50, 100, 200)), "regularization": Range(10.0, 1000.0, log=True)}
 
     def fit(self, data: Interactions) -> Self:
         """Solves all regressions; closed form."""
         self.check()
         check_interactions(data)
-        weighed, facts = self.weighed(data)
-        assert weighed.weights is not None
-        liked = weighed.weights > 0
-        indptr = np.concatenate([[0], np.cumsum(liked)])[weighed.indptr].astype(np.int64)
-        solved = self._solve(Liked(indptr, weighed.indices[liked], data.n_items), weighed, liked)
-        arrays = neighbour_arrays(solved.neighbours, liked)
-        values = weighed.ratings if facts["value"] == "ratings" else weighed.weights
+        weighted, facts = self.weighted(data)
+        assert weighted.weights is not None
+        liked = weighted.weights > 0
+        indptr = np.concatenate([[0], np.cumsum(liked)])[weighted.indptr].astype(np.int64)
+        solved = self._solve(LikedItems(indptr, weighted.indices[liked], data.n_items), weighted, liked)
+        arrays = neighbor_arrays(solved.neighbors, liked)
+        values = weighted.ratings if facts["value"] == "ratings" else weighted.weights
         assert values is not None
         arrays[VALUES] = values.astype(np.float32)
         if self.recency is not None:
-            arrays[STRENGTHS] = strengths_by_time(weighed, self.recency)
-        self._fitted = Fitted.of(weighed, arrays, protocol="catalogue", **facts)
+            arrays[RECENCY_WEIGHTS] = recency_weights_by_time(weighted, self.recency)
+        self._fitted = Fitted.of(weighted, arrays, protocol="catalog", **facts)
         return self
 
-    def _solve(self, likes: Liked, data: Interactions, liked: BoolArray) -> Solved:
+    def _solve(self, likes: LikedItems, data: Interactions, liked: BoolArray) -> Solved:
         """The regressions."""
-        numbers = (self.neighbours, self.regularization, self.shrink, self.user_power, self.longest, self.sessions)
+        numbers = (self.neighbors, self.regularization, self.shrink, self.user_power, self.longest, self.sessions)
         ridge = Ridge(*numbers)
         with threads(self.num_threads):
-            return fit_neighbours(likes._replace(sessions=like_sessions(data, liked, ridge)), ridge)
+            return fit_neighbors(likes._replace(sessions=like_sessions(data, liked, ridge)), ridge)
 
     def score_block(self, users: IntArray) -> Float32Array:
         """Sums of the weights between all items and the items liked."""
         block = np.zeros((len(users), len(self.item_map)), np.float32)
-        self._links().add_to(block, users)
+        self._neighbor_scores().add_to(block, users)
         return block
 
     def score_pairs(self, users: IntArray, items: IntArray) -> Float32Array:
         """The same for pairs."""
-        return self._links().of_pairs(np.ascontiguousarray(users, np.int64), np.ascontiguousarray(items, np.int64))
+        return self._neighbor_scores().of_pairs(
+            np.ascontiguousarray(users, np.int64), np.ascontiguousarray(items, np.int64)
+        )
 
     def score_history(self, items: IntArray, values: FloatArray | None) -> Float32Array:
         """For a user never seen: the same sum over the liked items of the history."""
@@ -121,27 +123,27 @@ class NeighbourRidge(LikesModel):
         liked = self.history_weights(np.asarray(items, np.int64), values) > 0
         if not liked.any():
             raise self.refuse_history()
-        self._links().add_history(scores, items[liked], self._strengths(items.size)[liked])
+        self._neighbor_scores().add_history(scores, items[liked], self._strengths(items.size)[liked])
         return scores
 
     def contributions(self, history: OneHistory, targets: IntArray) -> Contributions:
         """What each liked item of a history gives to the scores of other items; exact."""
         liked = self.history_weights(np.asarray(history.items, np.int64), history.values) > 0
-        rho = self._strengths(history.items.size) if history.strengths is None else history.strengths
-        return Contributions({"neighbours": self._links().parts(history.items, targets) * (rho * liked)}, {})
+        rho = self._strengths(history.items.size) if history.recency_weights is None else history.recency_weights
+        return Contributions({"neighbors": self._neighbor_scores().parts(history.items, targets) * (rho * liked)}, {})
 
-    def likeness(self, items: Int64Array) -> Float32Array:
-        """Regression weights; items that are no neighbours are no candidates."""
-        neighbours = self._links().neighbours
+    def item_similarity(self, items: Int64Array) -> Float32Array:
+        """Regression weights; items that are no neighbors are no candidates."""
+        neighbors = self._neighbor_scores().neighbors
         weights = np.full((items.size, len(self.item_map)), np.nan, np.float32)
-        np.put_along_axis(weights, neighbours.items[items].astype(np.int64), neighbours.weights[items], axis=1)
+        np.put_along_axis(weights, neighbors.items[items].astype(np.int64), neighbors.weights[items], axis=1)
         return weights
 
     def _strengths(self, size: int) -> FloatArray:
         """rho of a history given from the oldest item to the latest."""
-        return np.ones(size) if self.recency is None else strengths_in_order(size, self.recency)
+        return np.ones(size) if self.recency is None else recency_weights_in_order(size, self.recency)
 
-    def _links(self) -> Links:
-        links = linked(self.fitted)
-        assert links is not None
-        return links
+    def _neighbor_scores(self) -> NeighborTerm:
+        neighbor_scores = neighbor_term(self.fitted)
+        assert neighbor_scores is not None
+        return neighbor_scores

@@ -11,32 +11,32 @@ from topnrank.models.linear._neighbors_kernel import (
     Gram,
     Likes,
     Sources,
-    add_links,
+    add_neighbor_scores,
     by_source,
     count_upper,
-    gram_and_neighbours,
-    pair_links,
-    solve_neighbours,
+    gram_and_neighbors,
+    pair_neighbor_scores,
+    solve_neighbors,
 )
 from topnrank.rng import stream
-from topnrank.scorers import Neighbours
-from topnrank.scorers.base import ALL_ALIKE
+from topnrank.scorers import Neighbors
+from topnrank.scorers.base import EQUAL_RECENCY
 from topnrank.scorers.neighbors import SCALE
 
 # ----------------------------------------------------------------------------------------------------
-# Neighbours from likes: one small ridge regression for each item, closed form (formulas: `scorers/_neighbors_kernel.py`).
+# Neighbors from likes: one small ridge regression for each item, closed form (formulas: `scorers/_neighbors_kernel.py`).
 
 
 @dataclass(frozen=True)
 class Ridge:
     """The settings of the regressions."""
 
-    neighbours: int = 50
+    neighbors: int = 50
     """T: items that may explain an item."""
     penalty: float = 100.0
     """lambda, on the scale of counts: that many users keep the weights near 0."""
     shrink: float = 20.0
-    """Added to the cosine's denominator, on the scale of counts: rare pairs count less when neighbours are chosen."""
+    """Added to the cosine's denominator, on the scale of counts: rare pairs count less when neighbors are chosen."""
     user_power: float = 0.25
     """a: a user with n likes counts n^-a."""
     longest: int = 1000
@@ -48,13 +48,13 @@ class Ridge:
 NO_SESSIONS = np.empty(0, np.int64)
 
 
-class Liked(NamedTuple):
+class LikedItems(NamedTuple):
     """Liked pairs, CSR by user, items ascending."""
 
     indptr: Int64Array
     items: Int32Array
     n_items: int
-    strengths: Float32Array = ALL_ALIKE
+    recency_weights: Float32Array = EQUAL_RECENCY
     """(n,) rho, what each like counts where a user's likes are summed; empty when all count 1"""
     sessions: Int64Array = NO_SESSIONS
     """(n,) which session a like is of, counted through all users in their order; empty when a user's likes are together"""
@@ -66,12 +66,12 @@ _NO_OWNERS = np.empty(0, np.int32), np.zeros(1, np.int64), np.empty(0, np.int32)
 class Solved(NamedTuple):
     """What the regressions give."""
 
-    neighbours: Neighbours
-    links: Float32Array
+    neighbors: Neighbors
+    neighbor_scores: Float32Array
     """For each liked pair what its item's regression says without its user, or its session; empty unless asked for"""
 
 
-def fit_neighbours(liked: Liked, ridge: Ridge, *, left_out: bool = False) -> Solved:
+def fit_neighbors(liked: LikedItems, ridge: Ridge, *, left_out: bool = False) -> Solved:
     """N and W of all items; with `left_out` also the scores of the liked pairs by the regression without their user.
 
     Where likes are of sessions, these take the place of users, and what is left out is the session of the pair.
@@ -79,50 +79,50 @@ def fit_neighbours(liked: Liked, ridge: Ridge, *, left_out: bool = False) -> Sol
     parts, order, owners = _by_session(liked) if liked.sessions.size else (liked, None, None)
     kept = _kept(parts, ridge.longest)
     likes = _likes(parts, kept, ridge.user_power)
-    lists = likes.indptr, likes.items, likes.strengths
+    lists = likes.indptr, likes.items, likes.recency_weights
     if owners is not None:
-        lists = liked.indptr, liked.items, strengths_of(liked)
+        lists = liked.indptr, liked.items, recency_weights_of(liked)
         likes = likes._replace(owners=owners, whole_indptr=lists[0], whole_items=lists[1], whole_strengths=lists[2])
-    neighbours, links = _solve(likes, ridge, liked.n_items, left_out=left_out)
+    neighbors, neighbor_scores = _solve(likes, ridge, liked.n_items, left_out=left_out)
     if not left_out:
-        return Solved(neighbours, links)
+        return Solved(neighbors, neighbor_scores)
     places = np.flatnonzero(kept) if order is None else order[kept]
-    return Solved(neighbours, _all_links(lists, liked, places, neighbours, links))
+    return Solved(neighbors, _all_neighbor_scores(lists, liked, places, neighbors, neighbor_scores))
 
 
-def _by_session(liked: Liked) -> tuple[Liked, Int64Array, Int32Array]:
+def _by_session(liked: LikedItems) -> tuple[LikedItems, Int64Array, Int32Array]:
     """The likes session by session, where each of them stands in `liked`, and the owners of the sessions."""
     order = np.argsort(liked.sessions, kind="stable")  # items still ascend within a session
     sizes = np.bincount(liked.sessions)
     starts = np.concatenate([[0], np.cumsum(sizes[sizes > 0])]).astype(np.int64)
     users = np.repeat(np.arange(liked.indptr.size - 1, dtype=np.int32), np.diff(liked.indptr))
-    parts = Liked(starts, liked.items[order], liked.n_items, strengths_of(liked)[order])
+    parts = LikedItems(starts, liked.items[order], liked.n_items, recency_weights_of(liked)[order])
     return parts, order, users[order[starts[:-1]]]
 
 
-def _solve(likes: Likes, ridge: Ridge, n_items: int, *, left_out: bool) -> tuple[Neighbours, Float32Array]:
+def _solve(likes: Likes, ridge: Ridge, n_items: int, *, left_out: bool) -> tuple[Neighbors, Float32Array]:
     """N and W, and with `left_out` the links of the kept pairs."""
     diagonal = np.bincount(likes.items, weights=np.repeat(likes.weights, np.diff(likes.indptr)), minlength=n_items)
     scale = max(float(diagonal.sum()) / max(likes.items.size, 1), 1e-12)  # penalty and shrink count plain users
     gram = _empty_gram(likes, diagonal.astype(np.float32))
-    items = np.empty((n_items, max(1, min(ridge.neighbours, n_items - 1))), np.int32)
-    gram_and_neighbours(likes, gram, ridge.shrink * scale, gram.columns, gram.values, items)
+    items = np.empty((n_items, max(1, min(ridge.neighbors, n_items - 1))), np.int32)
+    gram_and_neighbors(likes, gram, ridge.shrink * scale, gram.columns, gram.values, items)
     weights = np.zeros(items.shape, np.float32)
-    links = np.zeros(likes.items.size if left_out else 0, np.float32)
-    solve_neighbours(likes, gram, ridge.penalty * scale, items, weights, links)
-    return Neighbours(items, weights), links
+    neighbor_scores = np.zeros(likes.items.size if left_out else 0, np.float32)
+    solve_neighbors(likes, gram, ridge.penalty * scale, items, weights, neighbor_scores)
+    return Neighbors(items, weights), neighbor_scores
 
 
-def seen_from_sources(neighbours: Neighbours) -> Sources:
+def seen_from_sources(neighbors: Neighbors) -> Sources:
     """The same weights, listed for each item that pulls."""
-    n_items = len(neighbours.items)
-    size = int((neighbours.items != np.arange(n_items)[:, None]).sum())
+    n_items = len(neighbors.items)
+    size = int((neighbors.items != np.arange(n_items)[:, None]).sum())
     sources = Sources(np.zeros(n_items + 1, np.int64), np.empty(size, np.int32), np.empty(size, np.float32))
-    by_source(neighbours.items, neighbours.weights, *sources)
+    by_source(neighbors.items, neighbors.weights, *sources)
     return sources
 
 
-def _kept(liked: Liked, longest: int) -> BoolArray:
+def _kept(liked: LikedItems, longest: int) -> BoolArray:
     """(n,) whether a pair enters the co-occurrences: all but those beyond `longest` of a user, drawn at random."""
     sizes = np.diff(liked.indptr)
     kept = np.ones(liked.items.size, np.bool_)
@@ -133,7 +133,7 @@ def _kept(liked: Liked, longest: int) -> BoolArray:
     return kept
 
 
-def _likes(liked: Liked, kept: BoolArray, power: float) -> Likes:
+def _likes(liked: LikedItems, kept: BoolArray, power: float) -> Likes:
     """The kept pairs from both sides, with the users' weights."""
     sizes = np.diff(np.concatenate([[0], np.cumsum(kept)])[liked.indptr])
     indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -142,13 +142,13 @@ def _likes(liked: Liked, kept: BoolArray, power: float) -> Likes:
     users = np.repeat(np.arange(sizes.size, dtype=np.int32), sizes)[entries]
     item_indptr = np.concatenate([[0], np.cumsum(np.bincount(items, minlength=liked.n_items))]).astype(np.int64)
     weights = (np.maximum(sizes, 1) ** -power).astype(np.float32)
-    own = (indptr, items, item_indptr, users, entries, weights, strengths_of(liked)[kept])
+    own = (indptr, items, item_indptr, users, entries, weights, recency_weights_of(liked)[kept])
     return Likes(*own, *_NO_OWNERS)
 
 
-def strengths_of(liked: Liked) -> Float32Array:
+def recency_weights_of(liked: LikedItems) -> Float32Array:
     """(n,) strengths, also where all count alike."""
-    return liked.strengths if liked.strengths.size else np.ones(liked.items.size, np.float32)
+    return liked.recency_weights if liked.recency_weights.size else np.ones(liked.items.size, np.float32)
 
 
 def _empty_gram(likes: Likes, diagonal: Float32Array) -> Gram:
@@ -159,43 +159,43 @@ def _empty_gram(likes: Likes, diagonal: Float32Array) -> Gram:
     return Gram(indptr, np.empty(indptr[-1], np.int32), np.empty(indptr[-1], np.float32), diagonal)
 
 
-def _all_links(
+def _all_neighbor_scores(
     lists: tuple[Int64Array, Int32Array, Float32Array],
-    liked: Liked,
+    liked: LikedItems,
     places: Int64Array,
-    neighbours: Neighbours,
-    links: Float32Array,
+    neighbors: Neighbors,
+    neighbor_scores: Float32Array,
 ) -> Float32Array:
-    """`links` of the pairs at `places`, and those of all others: what entered no regression is out of sample as it is."""
+    """`neighbor_scores` of the pairs at `places`, and those of all others: what entered no regression is out of sample as it is."""
     whole = np.empty(liked.items.size, np.float32)
-    whole[places] = links
+    whole[places] = neighbor_scores
     others = np.ones(liked.items.size, np.bool_)
     others[places] = False
     users = np.repeat(np.arange(liked.indptr.size - 1), np.diff(liked.indptr))[others]
     rest = np.empty(users.size, np.float32)
-    pair_links(*neighbours, lists, users, liked.items[others].astype(np.int64), rest)
+    pair_neighbor_scores(*neighbors, lists, users, liked.items[others].astype(np.int64), rest)
     whole[others] = rest
     return whole
 
 
 # ----------------------------------------------------------------------------------------------------
-# The neighbours' part of a fitted model's scores: beta times the weights between an item and the items a user likes.
+# The neighbors' part of a fitted model's scores: beta times the weights between an item and the items a user likes.
 
 
-NEIGHBOURS, WEIGHTS, LIKED, STRENGTHS = "neighbours", "neighbour_weights", "seen_liked", "seen_strengths"
+NEIGHBORS, WEIGHTS, LIKED, RECENCY_WEIGHTS = "neighbors", "neighbor_weights", "seen_liked", "seen_recency_weights"
 """Names of the arrays in a fitted model."""
 
 
-class Links(NamedTuple):
-    """Neighbours of all items and likes of all users, ready for scoring."""
+class NeighborTerm(NamedTuple):
+    """Neighbors of all items and likes of all users, ready for scoring."""
 
     scale: float
-    neighbours: Neighbours
+    neighbors: Neighbors
     sources: Sources
     indptr: Int64Array
     """With `liked`: CSR of the items each user likes, ascending"""
     liked: Int32Array
-    strengths: Float32Array
+    recency_weights: Float32Array
     """rho of `liked`"""
 
     def add_to(self, block: Float32Array, users: IntArray) -> None:
@@ -203,43 +203,45 @@ class Links(NamedTuple):
         sizes = self.indptr[1:][users] - self.indptr[:-1][users]
         indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         places = np.arange(indptr[-1]) + np.repeat(self.indptr[:-1][users] - indptr[:-1], sizes)
-        add_links(self.sources, indptr, self.liked[places], np.float32(self.scale) * self.strengths[places], block)
+        add_neighbor_scores(
+            self.sources, indptr, self.liked[places], np.float32(self.scale) * self.recency_weights[places], block
+        )
 
     def of_pairs(self, users: Int64Array, items: Int64Array) -> Float32Array:
         """(len(users),) links of pairs."""
         scores = np.empty(users.size, np.float32)
-        pair_links(*self.neighbours, (self.indptr, self.liked, self.strengths), users, items, scores)
+        pair_neighbor_scores(*self.neighbors, (self.indptr, self.liked, self.recency_weights), users, items, scores)
         return np.float32(self.scale) * scores
 
-    def add_history(self, scores: Float32Array, liked: IntArray, strengths: FloatArray) -> None:
+    def add_history(self, scores: Float32Array, liked: IntArray, recency_weights: FloatArray) -> None:
         """Adds the links of one user, known by the items liked and their strengths, to (n_items,) scores."""
-        indptr, rho = np.array([0, liked.size], np.int64), (self.scale * strengths).astype(np.float32)
-        add_links(self.sources, indptr, liked.astype(np.int32), rho, scores[None, :])
+        indptr, rho = np.array([0, liked.size], np.int64), (self.scale * recency_weights).astype(np.float32)
+        add_neighbor_scores(self.sources, indptr, liked.astype(np.int32), rho, scores[None, :])
 
     def parts(self, items: IntArray, targets: IntArray) -> Float64Array:
         """(n_targets, n) beta W_ji for the n items j of a history and the targets i."""
-        near, weights = self.neighbours.items[targets], self.neighbours.weights[targets]
+        near, weights = self.neighbors.items[targets], self.neighbors.weights[targets]
         matches = near[:, :, None] == np.asarray(items)[None, None, :]
         return np.asarray(self.scale * (weights[:, :, None] * matches).sum(axis=1, dtype=np.float64))
 
 
-def neighbour_arrays(neighbours: Neighbours, liked: BoolArray) -> dict[str, Any]:
-    """What a fitted model keeps of its neighbours: N, W, and which of the seen rows are likes."""
-    return {NEIGHBOURS: neighbours.items, WEIGHTS: neighbours.weights, LIKED: liked.astype(np.uint8)}
+def neighbor_arrays(neighbors: Neighbors, liked: BoolArray) -> dict[str, Any]:
+    """What a fitted model keeps of its neighbors: N, W, and which of the seen rows are likes."""
+    return {NEIGHBORS: neighbors.items, WEIGHTS: neighbors.weights, LIKED: liked.astype(np.uint8)}
 
 
-def linked(fitted: Fitted) -> Links | None:
-    """The links of a fitted model, made ready once; None for a model without neighbours."""
-    if NEIGHBOURS not in fitted.arrays:
+def neighbor_term(fitted: Fitted) -> NeighborTerm | None:
+    """The links of a fitted model, made ready once; None for a model without neighbors."""
+    if NEIGHBORS not in fitted.arrays:
         return None
     if "links" not in fitted.ready:
         arrays: dict[str, Any] = dict(fitted.arrays)
-        neighbours = Neighbours(arrays[NEIGHBOURS], arrays[WEIGHTS])
+        neighbors = Neighbors(arrays[NEIGHBORS], arrays[WEIGHTS])
         liked = fitted.arrays[LIKED] > 0
         indptr = np.concatenate([[0], np.cumsum(liked)])[fitted.indptr].astype(np.int64)
         scale = float(fitted.arrays[SCALE][0]) if SCALE in fitted.arrays else 1.0
-        rho = arrays[STRENGTHS][liked] if STRENGTHS in arrays else np.ones(int(liked.sum()), np.float32)
-        sources = seen_from_sources(neighbours)
-        fitted.ready["links"] = Links(scale, neighbours, sources, indptr, fitted.indices[liked], rho)
-    links: Links = fitted.ready["links"]
-    return links
+        rho = arrays[RECENCY_WEIGHTS][liked] if RECENCY_WEIGHTS in arrays else np.ones(int(liked.sum()), np.float32)
+        sources = seen_from_sources(neighbors)
+        fitted.ready["links"] = NeighborTerm(scale, neighbors, sources, indptr, fitted.indices[liked], rho)
+    neighbor_scores: NeighborTerm = fitted.ready["links"]
+    return neighbor_scores

@@ -15,8 +15,8 @@ from topnrank._typing import Float64Array, FloatArray, Int64Array, IntArray
 from topnrank.errors import ParameterError
 from topnrank.models.base import Model
 from topnrank.models.factor.fitted import VALUES
-from topnrank.models.factor.new_users import history_strengths, liked_part, residuals_of
-from topnrank.models.linear.neighbors import STRENGTHS, linked
+from topnrank.models.factor.new_users import history_recency_weights, liked_part, residuals_of
+from topnrank.models.linear.neighbors import RECENCY_WEIGHTS, neighbor_term
 from topnrank.models.serving.histories import one_history
 from topnrank.models.serving.tables import id_column
 from topnrank.scorers import History
@@ -40,27 +40,27 @@ class OneHistory(NamedTuple):
     items: IntArray
     values: FloatArray | None
     """Ratings or weights"""
-    strengths: FloatArray | None = None
+    recency_weights: FloatArray | None = None
     """rho of a known user's rows; None for a history given from the oldest item to the latest"""
 
 
 def history_contributions(model: "FactorModel", history: OneHistory, targets: IntArray) -> Contributions:
-    """The parts of a model with users="history": those of the factors, and those of the neighbours where it has them."""
+    """The parts of a model with user_representation="history": those of the factors, and those of the neighbors where it has them."""
     scorer, items = model.scorer(len(model.fitted.facts.get("type_weights", [0]))), history.items
     if not isinstance(scorer, History):
         raise ParameterError(
             f"explain: this {type(model).__name__} has free user vectors, in which a user's items cannot be told apart; "
-            "train it with users='history'"
+            "train it with user_representation='history'"
         )
     whole = np.array([0, items.size])
     residuals = residuals_of(model, whole, items, history.values)
-    rho = history_strengths(model, whole) if history.strengths is None else history.strengths
+    rho = history_recency_weights(model, whole) if history.recency_weights is None else history.recency_weights
     vectors = scorer.scale(items.size) * rho[:, None] * scorer.parts(model.fitted.arrays, items, residuals)
     q = model.item_factors_[targets].astype(np.float64)
     parts = {"history": q @ vectors.T}
-    if (links := linked(model.fitted)) is not None:
+    if (neighbor_scores := neighbor_term(model.fitted)) is not None:
         liked = liked_part(model, items, history.values)
-        parts["neighbours"] = links.parts(items, targets) * (rho * liked)
+        parts["neighbors"] = neighbor_scores.parts(items, targets) * (rho * liked)
     return Contributions(parts, {"bias": model.item_bias_[targets].astype(np.float64)})
 
 
@@ -71,7 +71,7 @@ def explain_users(model: Model, users: Any, items: Any) -> pa.Table:
     numbers, targets = model.pair_numbers("explain", users, items)
     if not numbers.size:
         raise ParameterError("explain: there are no pairs; give at least one user and one item")
-    starts = np.flatnonzero(np.diff(numbers, prepend=-1))  # neighbouring pairs of one user are explained together
+    starts = np.flatnonzero(np.diff(numbers, prepend=-1))  # neighboring pairs of one user are explained together
     return pa.concat_tables(
         [
             _user_table(model, int(numbers[run[0]]), targets[run])
@@ -98,8 +98,10 @@ def _user_table(model: Model, user: int, targets: Int64Array) -> pa.Table:
             "explain: this model does not hold the values of its users' histories, as files of early versions do not; "
             "train it again, or give the user's history"
         )
-    strengths = model.fitted.arrays.get(STRENGTHS)
-    history = OneHistory(own, None if values is None else values[rows], None if strengths is None else strengths[rows])
+    recency_weights = model.fitted.arrays.get(RECENCY_WEIGHTS)
+    history = OneHistory(
+        own, None if values is None else values[rows], None if recency_weights is None else recency_weights[rows]
+    )
     parts = model.contributions(history, targets)
     table = _table(model, own, parts, targets)
     return table.add_column(0, "user", id_column(np.repeat(model.user_ids_[[user]], table.num_rows)))

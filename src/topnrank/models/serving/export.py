@@ -1,4 +1,4 @@
-"""Vectors for an index of nearest neighbours by inner product, with the bias folded in.
+"""Vectors for an index of nearest neighbors by inner product, with the bias folded in.
 
 <(u, 1), (q_i, b_i)> = <u, q_i> + b_i
 """
@@ -13,7 +13,7 @@ from topnrank._typing import Float32Array, IdArray
 from topnrank.errors import OutputError, ParameterError
 from topnrank.io.atomic import write_atomically
 from topnrank.models.base import Model
-from topnrank.models.linear.neighbors import NEIGHBOURS
+from topnrank.models.linear.neighbors import NEIGHBORS
 
 
 class ExportedFactors(NamedTuple):
@@ -34,9 +34,9 @@ def export_factors(model: Model, path: str | os.PathLike[str] | None = None) -> 
     arrays = model.fitted.arrays
     if "user_factors" not in arrays or "item_factors" not in arrays:
         raise ParameterError(f"export_factors: {type(model).__name__} has no vectors; use a factor model")
-    if NEIGHBOURS in arrays:
+    if NEIGHBORS in arrays:
         raise ParameterError(
-            "export_factors: the neighbours' part of these scores is no product of vectors; train with neighbours=0 for an "
+            "export_factors: the neighbors' part of these scores is no product of vectors; train with neighbors=0 for an "
             "index, or use recommend, which is exact"
         )
     users, items = (arrays[name].astype(np.float32, copy=False) for name in ("user_factors", "item_factors"))

@@ -102,7 +102,7 @@ def group_numbers(model: "Model", groups: Any) -> Int32Array:
     """(n_items,) a number for the group of each item of the model, -1 for one without a group.
 
     `groups` is {item: group} or a frame with the columns item and group; a group of None or NaN is none. Items the model
-    does not know are passed over: catalogues are larger than what was ever bought.
+    does not know are passed over: catalogs are larger than what was ever bought.
     """
     items, names = _columns(groups)
     numbers = model.item_map.index(items) if items else np.empty(0, np.int64)

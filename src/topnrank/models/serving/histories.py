@@ -144,9 +144,9 @@ def _checked(
 
 
 def _of_interactions(model: "Model", data: Interactions, unknown_items: str) -> Histories:
-    """Ratings where there are some, else weights; events weigh what they weighed in training."""
-    weighed = model.weigh(data)
-    pairs = weighed.take(weighed.pair_starts)
+    """Ratings where there are some, else weights; events weigh what they weighted in training."""
+    weighted = model.weigh(data)
+    pairs = weighted.take(weighted.pair_starts)
     lonely = np.flatnonzero(np.diff(pairs.indptr) == 0)
     if lonely.size:
         raise ParameterError(
@@ -173,11 +173,11 @@ def _require_known(
         return Histories(raw.names, _ends(sizes), raw.items[known], raw.values[known])
     number = int(np.argmin(sizes)) if not sizes.all() else int(raw.owners()[~known][0])
     rows = np.arange(raw.indptr[number], raw.indptr[number + 1])
-    strangers = [repr(item) for item in ids_of(rows[~known[rows]])]
-    more = f" and {len(strangers) - 5} more" if len(strangers) > 5 else ""
+    unknown_users = [repr(item) for item in ids_of(rows[~known[rows]])]
+    more = f" and {len(unknown_users) - 5} more" if len(unknown_users) > 5 else ""
     cure = "leave it out, here or with unknown_items='skip'" if sizes[number] else "and it holds nothing else"
     raise UnknownIdError(
-        f"{raw.whose(number)}: the model does not know item {', '.join(strangers[:5])}{more}; {cure}; the model was "
+        f"{raw.whose(number)}: the model does not know item {', '.join(unknown_users[:5])}{more}; {cure}; the model was "
         f"trained on {len(model.item_map)} items, for example {model.item_ids_.item(0)!r}"
     )
 

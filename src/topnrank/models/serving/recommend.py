@@ -14,7 +14,7 @@ from topnrank._typing import Float32Array, IdArray, Int64Array
 from topnrank.data.ids import as_array
 from topnrank.errors import ParameterError
 from topnrank.io.atomic import write_atomically
-from topnrank.kernels.top_items import forget
+from topnrank.kernels.top_items import mask_seen
 from topnrank.models.base import Model
 from topnrank.models.serving.filters import RecommendOptions, Request, check_names
 from topnrank.models.serving.histories import Histories, many_histories, one_history, score_all
@@ -80,7 +80,7 @@ def _user_blocks(model: Model, ids: IdArray, numbers: Int64Array, request: Reque
         block = numbers[part]
         scores = _scores(model, block)
         if request.exclude_seen:
-            forget(scores, model.seen_indptr, model.seen_indices, block)
+            mask_seen(scores, model.seen_indptr, model.seen_indices, block)
         yield _table(model, scores, ids[part], request)
 
 
@@ -89,7 +89,7 @@ def _history_blocks(model: Model, histories: Histories, request: Request) -> Ite
         block = histories.part(part)
         scores = score_all(model, block)
         if request.exclude_seen:
-            forget(scores, block.indptr, block.items.astype(np.int32), np.arange(len(block)))
+            mask_seen(scores, block.indptr, block.items.astype(np.int32), np.arange(len(block)))
         yield _table(model, scores, block.names, request)
 
 

@@ -19,15 +19,15 @@ def similar(model: Model, side: str, asked: Any, n: int) -> pa.Table:
     """The n nearest of one id, or of many in one table; `side` is "item" or "user"."""
     method = f"similar_{side}s"
     vectors = model.fitted.arrays.get(f"{side}_factors")
-    probe = model.likeness(np.empty(0, np.int64)) if side == "item" else None
+    probe = model.item_similarity(np.empty(0, np.int64)) if side == "item" else None
     if vectors is None and probe is None:
         raise ParameterError(f"{method}: {type(model).__name__} has no {side} vectors; use a factor model")
     n = check_n(method, n)
     numbers = model.item_numbers(asked) if side == "item" else model.user_numbers(asked)
     names = Named(side, model.item_ids_ if side == "item" else model.user_ids_)
     one = np.ndim(np.asarray(asked, dtype=object)) == 0
-    likeness = _Cosine(vectors) if probe is None and vectors is not None else model.likeness
-    return pa.concat_tables(list(_blocks(likeness, names, numbers, n, one)))
+    item_similarity = _Cosine(vectors) if probe is None and vectors is not None else model.item_similarity
+    return pa.concat_tables(list(_blocks(item_similarity, names, numbers, n, one)))
 
 
 class _Cosine:
@@ -42,12 +42,12 @@ class _Cosine:
 
 
 def _blocks(
-    likeness: Callable[[Int64Array], Float32Array | None], names: Named, numbers: Int64Array, n: int, one: bool
+    item_similarity: Callable[[Int64Array], Float32Array | None], names: Named, numbers: Int64Array, n: int, one: bool
 ) -> Iterator[pa.Table]:
     size = max(1, recommend.BLOCK_BYTES // (4 * len(names.ids)))
     for first in range(0, max(1, numbers.size), size):  # at least once: a table without rows has columns too
         rows = numbers[first : first + size]
-        scores = likeness(rows)
+        scores = item_similarity(rows)
         assert scores is not None
         scores[np.arange(rows.size), rows] = np.nan
         best = top_items(scores, min(n, len(names.ids)))

@@ -16,22 +16,22 @@ from topnrank.losses.steps import StepFunction, make_step
 from topnrank.losses.truncated.reference import TruncatedAUC, TruncatedMAP, TruncatedMRR
 from topnrank.losses.weighted_dcg.reference import WeightedDCG
 from topnrank.models.factor.model import FactorModel
-from topnrank.models.factor.prepare import NOTHING, Fixed, Selection
+from topnrank.models.factor.prepare import NO_FROZEN_TERMS, FrozenTerms, Selection
 from topnrank.models.linear.neighbors import Ridge
 from topnrank.models.persistence import Missing
 from topnrank.models.search_space import Range, Space
 from topnrank.models.topnrank.recipe import (
     AUTO,
-    CATALOGUE_ACCUMULATOR,
-    CATALOGUE_BALANCE,
-    CATALOGUE_SHARES,
-    CATALOGUE_SPACE,
-    CATALOGUE_STEEPNESS,
+    CATALOG_ACCUMULATOR,
+    CATALOG_BALANCE,
+    CATALOG_SHARES,
+    CATALOG_SPACE,
+    CATALOG_STEEPNESS,
     PROTOCOLS,
     SETTINGS,
     natural_protocol,
 )
-from topnrank.scorers import Rows, Scorer
+from topnrank.scorers import Scorer, TrainingLists
 from topnrank.training import AdaGrad, AdaptiveDescent, make_optimizer
 
 TRUNCATED: dict[str, Callable[..., Objective]] = {"mrr": TruncatedMRR, "map": TruncatedMAP, "auc": TruncatedAUC}
@@ -49,14 +49,14 @@ gradients are summed, so more users in a batch want a smaller rate. Tune them on
 @final
 @dataclass(eq=False, kw_only=True)
 class TopNRank(FactorModel):
-    """Top-N-Rank: factorisation that maximises a smoothed, weighted DCG cut at N (Liang, Hu, Dong, Honavar 2018).
+    """Top-N-Rank: factorization that maximizes a smoothed, weighted DCG cut at N (Liang, Hu, Dong, Honavar 2018).
 
     The defaults are the best recipe known here for ranking items by ratings: users as histories, Laplace step, a gradient
     budget per user, a squared anchor. `TopNRank.paper()` gives the paper's own four variants and settings.
 
     Two tasks, two sets of defaults. Ranking the items that users rate (`protocol="rated"`): as the paper, lists hold the
-    rated items. Ranking all items (`protocol="catalogue"`): lists hold the liked items and a sample of unobserved ones
-    that stands for all of them, dislikes are part of the history, and a neighbour ridge stands beside the factors. A
+    rated items. Ranking all items (`protocol="catalog"`): lists hold the liked items and a sample of unobserved ones
+    that stands for all of them, dislikes are part of the history, and a neighbor ridge stands beside the factors. A
     model trained for one task is poor at the other; ItemMean, Popularity and EASE are the controls to compare with.
 
     `metric` puts MRR, MAP or AUC, smoothed and cut in the same manner, in the place of DCG (the paper's future work). They
@@ -64,53 +64,53 @@ class TopNRank(FactorModel):
     """
 
     protocol: str | None = None
-    """The task: "rated" (rank the items a user has rated, the paper), "catalogue" (rank all items), or None: by the data.
-    Ratings, or weights that differ within a user: rated; events and likes alone: catalogue. Fields set to "auto" follow."""
+    """The task: "rated" (rank the items a user has rated, the paper), "catalog" (rank all items), or None: by the data.
+    Ratings, or weights that differ within a user: rated; events and likes alone: catalog. Fields set to "auto" follow."""
     n: int = 20
-    """N: the length of the list that matters. In the paper the cut of wDCG@N; with `budget` the size of the gradient."""
+    """N: the length of the list that matters. In the paper the cut of wDCG@N; with `gradient_budget` the size of the gradient."""
     metric: str = "dcg"
     """What is smoothed: "dcg" (the paper), "mrr" (the first liked item), "map" (all liked items) or "auc" (liked first)."""
     smoothing: str | StepFunction = "laplace"
     """Step function of the ranks: "relu", "sigmoid", "laplace", "ramp", or an object with h(x) and dh(x) (then O(m^2))."""
     steepness: float | None = None
-    """C of sigmoid, laplace and ramp; None for the usual 7, 3 (catalogue: 2) and 1."""
+    """C of sigmoid, laplace and ramp; None for the usual 7, 3 (catalog: 2) and 1."""
     truncate: bool = False
     """The gate H(N - R) of eq. 8, or (N - R)_+/N with another metric than "dcg": items beyond N do not count."""
-    anneal: float = 0.0
+    anneal_n: float = 0.0
     """With `truncate`: share of the training in which the gate's N shrinks from the length of the list to N; 0 for never."""
     gradient: str = AUTO
-    """"paper": items follow the paper's partial gradient; "exact": the true gradient of eq. 8, which the catalogue needs.
+    """"paper": items follow the paper's partial gradient; "exact": the true gradient of eq. 8, which the catalog needs.
     Only metric="dcg" knows the partial one; the other metrics always use their exact gradient, whatever stands here."""
     discount: str | float = AUTO
     """"dcg" (1/ln(R+2)), "log" (-ln(R+2)), or the power p of the slope 1/((R+2) ln^p(R+2)): 2 is DCG, 0 is log. Of
     metric="dcg"; the other metrics have no discount and ignore it."""
-    budget: float | str | None = AUTO
-    """Each user's list-wise gradient is scaled to mass budget * min(list length, N); None leaves it (the paper)."""
-    anchor: float | str = AUTO
-    """Weight of the squared term that ties centred scores to centred weights; 0 for none (the paper)."""
+    gradient_budget: float | str | None = AUTO
+    """Each user's list-wise gradient is scaled to mass gradient_budget * min(list length, N); None leaves it (the paper)."""
+    squared_weight: float | str = AUTO
+    """Weight of the squared term that ties centered scores to centered weights; 0 for none (the paper)."""
     negatives: int | str = AUTO
     """S: unobserved items sampled into each list at each visit, with replacement; 0 for none (the paper)."""
     sampling: str = "popularity"
     """"popularity" (chances proportional to the square root of an item's users) or "uniform"; unused without negatives."""
-    neighbours: int | str = AUTO
-    """T: nearest items whose regression weights stand beside the factors (`NeighbourRidge`); 0 for none."""
-    neighbour_penalty: float = 200.0
-    """lambda of the neighbours' regressions, in users."""
+    neighbors: int | str = AUTO
+    """T: nearest items whose regression weights stand beside the factors (`NeighborRidge`); 0 for none."""
+    neighbor_penalty: float = 200.0
+    """lambda of the neighbors' regressions, in users."""
     sessions: float | None = None
-    """Seconds without an event that end a session of a user: neighbours are then found by the sessions that items share,
-    not by users (`NeighbourRidge`). None: by users. Needs timestamps. For logs of visits."""
+    """Seconds without an event that end a session of a user: neighbors are then found by the sessions that items share,
+    not by users (`NeighborRidge`). None: by users. Needs timestamps. For logs of visits."""
     type_vectors: bool = False
-    """With users="history" and weights by type (`EventWeights`, `ConversionRate`): each type has a history vector of its
+    """With user_representation="history" and weights by type (`EventWeights`, `ConversionRate`): each type has a history vector of its
     own, beside the one that all events share. A row counts as the type whose weight is nearest to its own."""
     recency: float | None = None
-    """For the catalogue: after so many later items of the user an item counts half in the history; None: always fully.
+    """For the catalog: after so many later items of the user an item counts half in the history; None: always fully.
     Needs timestamps. For data where the next items are wanted."""
     dislikes: str = AUTO
-    """For the catalogue, where rows with a weight below 0 go: "history" (they say what the user knows) or "list" (they are
+    """For the catalog, where rows with a weight below 0 go: "history" (they say what the user knows) or "list" (they are
     pushed down, too). Auto: ratings to the history, weights below 0 that you gave to the list."""
     learning_rate: float | str = AUTO  # type: ignore[assignment]
     regularization: float | Mapping[str, float] | str = AUTO  # type: ignore[assignment]
-    """lambda, as for all models; for the catalogue a plain number is that of the items, history vectors get a quarter of it,
+    """lambda, as for all models; for the catalog a plain number is that of the items, history vectors get a quarter of it,
     user vectors ten times as much, biases none. Sparse data want far more than dense data: tune it."""
     history_power: float | str = AUTO  # type: ignore[assignment]
 
@@ -120,8 +120,8 @@ class TopNRank(FactorModel):
         "learning_rate": Range(0.01, 0.3, log=True),
         "n": Range(5, 50, log=True, whole=True),
         "steepness": Range(1.0, 10.0, log=True),
-        "budget": Range(0.02, 1.0, log=True),
-        "anchor": Range(0.1, 10.0, log=True),
+        "gradient_budget": Range(0.02, 1.0, log=True),
+        "squared_weight": Range(0.1, 10.0, log=True),
     }
 
     def check(self) -> None:
@@ -141,25 +141,25 @@ class TopNRank(FactorModel):
         filled._check_filled()
         return filled
 
-    def spelt_out(self, data: Interactions) -> Self:
+    def with_explicit_defaults(self, data: Interactions) -> Self:
         """A model with protocol and values in place of None and "auto"; a plain lambda stays a number."""
         protocol = self._asked_for() or natural_protocol(data)
         settings = {name: value for name, value in SETTINGS[protocol].items() if getattr(self, name) == AUTO}
         return type(self)(**self.get_params() | settings | {"protocol": protocol})
 
     def space(self) -> Space:
-        """For the catalogue a space of its own."""
-        return dict(CATALOGUE_SPACE) if self._asked_for() == "catalogue" else self.search_space()
+        """For the catalog a space of its own."""
+        return dict(CATALOG_SPACE) if self._asked_for() == "catalog" else self.search_space()
 
-    def task(self) -> Literal["rated", "catalogue"]:
+    def task(self) -> Literal["rated", "catalog"]:
         """The protocol; "rated" where it is still open."""
-        return "catalogue" if self.protocol == "catalogue" else "rated"
+        return "catalog" if self.protocol == "catalog" else "rated"
 
     def _asked_for(self) -> str | None:
-        """The protocol given; sampled items, neighbours, sessions and recency belong to the catalogue."""
-        settings = (self.negatives, self.neighbours, self.sessions, self.recency)
+        """The protocol given; sampled items, neighbors, sessions and recency belong to the catalog."""
+        settings = (self.negatives, self.neighbors, self.sessions, self.recency)
         wanted = any(value != AUTO and value is not None and value != 0 for value in settings)
-        return self.protocol or ("catalogue" if wanted else None)
+        return self.protocol or ("catalog" if wanted else None)
 
     def _filled(self, protocol: str, data: Interactions | None = None) -> Self:
         """A copy with the protocol's values in place of "auto"."""
@@ -168,17 +168,17 @@ class TopNRank(FactorModel):
         for name, value in SETTINGS[protocol].items():
             if isinstance(given := getattr(self, name), str) and given == AUTO:
                 setattr(filled, name, value)
-        if protocol == "catalogue":
-            self._fill_catalogue(filled, data)
+        if protocol == "catalog":
+            self._fill_catalog(filled, data)
         return filled
 
-    def _fill_catalogue(self, filled: Self, data: Interactions | None) -> None:
+    def _fill_catalog(self, filled: Self, data: Interactions | None) -> None:
         if self.steepness is None and self.smoothing == "laplace":
-            filled.steepness = CATALOGUE_STEEPNESS
+            filled.steepness = CATALOG_STEEPNESS
         if self.optimizer == "adagrad":
-            filled.optimizer = AdaGrad(CATALOGUE_ACCUMULATOR)
+            filled.optimizer = AdaGrad(CATALOG_ACCUMULATOR)
         if isinstance(filled.regularization, int | float):
-            filled.regularization = {group: share * filled.regularization for group, share in CATALOGUE_SHARES.items()}
+            filled.regularization = {group: share * filled.regularization for group, share in CATALOG_SHARES.items()}
         if self.dislikes == AUTO:
             rated = data.ratings is not None if data is not None else self._was_rated()
             filled.dislikes = "history" if rated else "list"
@@ -191,25 +191,25 @@ class TopNRank(FactorModel):
     def _check_filled(self) -> None:
         super().check()
         check_count(self, "n")
-        check_count(self, "negatives", "neighbours", least=0)
+        check_count(self, "negatives", "neighbors", least=0)
         check_flag(self, "truncate", "type_vectors")
-        check_number(self, "anchor", "anneal", "neighbour_penalty")
+        check_number(self, "squared_weight", "anneal_n", "neighbor_penalty")
         one_of("gradient", self.gradient, GRADIENTS)
         one_of("metric", self.metric, METRICS)
         one_of("sampling", self.sampling, SAMPLINGS)
         one_of("dislikes", self.dislikes, DISLIKES)
-        if self.anneal > 1.0:
-            raise ParameterError(f"TopNRank.anneal must be a number from 0 to 1, got {self.anneal!r}")
+        if self.anneal_n > 1.0:
+            raise ParameterError(f"TopNRank.anneal_n must be a number from 0 to 1, got {self.anneal_n!r}")
         if self.steepness is not None:
             check_number(self, "steepness", above_zero=True)
-        if self.budget is not None:
-            check_number(self, "budget", above_zero=True)
+        if self.gradient_budget is not None:
+            check_number(self, "gradient_budget", above_zero=True)
         for name in ("sessions", "recency"):
             if getattr(self, name) is not None:
                 check_number(self, name, above_zero=True)
         if not isinstance(self.smoothing, Missing):
             make_step(self.smoothing, self.steepness)
-        if self.anneal > 0.0 and not self.truncate:
+        if self.anneal_n > 0.0 and not self.truncate:
             raise ParameterError("TopNRank: anneal lets the cut at N come late; without truncate=True there is no cut")
         self._check_descends()
         self._check_task()
@@ -223,30 +223,32 @@ class TopNRank(FactorModel):
         """What the two tasks can and cannot do."""
         if self.type_vectors and self.users != "history":
             raise ParameterError(
-                "TopNRank: type_vectors are parts of histories; set users='history', or leave them out"
+                "TopNRank: type_vectors are parts of histories; set user_representation='history', or leave them out"
             )
         if self.protocol == "rated":
-            if self.negatives or self.neighbours or self.recency or self.sessions:
+            if self.negatives or self.neighbors or self.recency or self.sessions:
                 raise ParameterError(
-                    "TopNRank: negatives, neighbours, sessions and recency are for the whole catalogue; "
-                    "set protocol='catalogue', or leave them out"
+                    "TopNRank: negatives, neighbors, sessions and recency are for the whole catalog; "
+                    "set protocol='catalog', or leave them out"
                 )
             return
-        if self.sessions is not None and not self.neighbours:
-            raise ParameterError("TopNRank: sessions say how neighbours are found; set neighbours, or leave them out")
+        if self.sessions is not None and not self.neighbors:
+            raise ParameterError("TopNRank: sessions say how neighbors are found; set neighbors, or leave them out")
         if self.metric != "dcg":
-            raise ParameterError(f"TopNRank: protocol='catalogue' knows metric='dcg' only, got {self.metric!r}")
+            raise ParameterError(f"TopNRank: protocol='catalog' knows metric='dcg' only, got {self.metric!r}")
         if not self.negatives:
             raise ParameterError(
-                "TopNRank: protocol='catalogue' needs unobserved items to rank against: set negatives, such as 200"
+                "TopNRank: protocol='catalog' needs unobserved items to rank against: set negatives, such as 200"
             )
 
     def _check_descends(self) -> None:
         """A step that adapts itself by the loss needs the gradient of that loss."""
         partial = self.metric == "dcg" and self.gradient == "paper"
-        if isinstance(make_optimizer(self.optimizer), AdaptiveDescent) and (partial or self.budget is not None):
+        if isinstance(make_optimizer(self.optimizer), AdaptiveDescent) and (
+            partial or self.gradient_budget is not None
+        ):
             raise ParameterError(
-                "TopNRank: optimizer='adaptive' needs the gradient of the loss itself: set gradient='exact' and budget=None"
+                "TopNRank: optimizer='adaptive' needs the gradient of the loss itself: set gradient='exact' and gradient_budget=None"
             )
 
     def objective(self) -> Objective:
@@ -261,30 +263,32 @@ class TopNRank(FactorModel):
             "step": make_step(filled.smoothing, filled.steepness),
             "n": filled.n,
             "truncate": filled.truncate,
-            "budget": float(filled.budget or 0.0),
-            "anchor": float(filled.anchor),
-            "anneal": filled.anneal,
+            "gradient_budget": float(filled.gradient_budget or 0.0),
+            "squared_weight": float(filled.squared_weight),
+            "anneal_n": filled.anneal_n,
         }
         if filled.metric != "dcg":
             return TRUNCATED[filled.metric](**shared)
-        balance = CATALOGUE_BALANCE if filled.protocol == "catalogue" else 0.0
-        return WeightedDCG(exact=filled.gradient == "exact", discount=filled._power(), balance=balance, **shared)
+        length_power = CATALOG_BALANCE if filled.protocol == "catalog" else 0.0
+        return WeightedDCG(
+            exact=filled.gradient == "exact", discount=filled._power(), length_power=length_power, **shared
+        )
 
     def scorer(self, channels: int = 1) -> Scorer:
         """How parameters become scores."""
         return FactorModel.scorer(self.settled(), channels)
 
     def relevant_only(self) -> bool:
-        """For the catalogue lists hold likes and sampled items; what else the user rated stays in the history."""
-        return self.protocol == "catalogue"
+        """For the catalog lists hold likes and sampled items; what else the user rated stays in the history."""
+        return self.protocol == "catalog"
 
     def selection(self) -> Selection:
-        """Which rows enter the lists, how many unobserved items beside them, and the neighbours' regressions."""
-        if self.protocol != "catalogue":
+        """Which rows enter the lists, how many unobserved items beside them, and the neighbors' regressions."""
+        if self.protocol != "catalog":
             return Selection(self.users, by_type=self.type_vectors)
         ridge = None
-        if self.neighbours:
-            ridge = Ridge(int(self.neighbours), self.neighbour_penalty, sessions=self.sessions)
+        if self.neighbors:
+            ridge = Ridge(int(self.neighbors), self.neighbor_penalty, sessions=self.sessions)
         return Selection(
             self.users,
             relevant_only=True,
@@ -296,10 +300,10 @@ class TopNRank(FactorModel):
             recency=self.recency,
         )
 
-    def problem(self, rows: Rows, fixed: Fixed = NOTHING) -> Problem:
-        """As for all models; for the catalogue the penalty does not grow with the number of sampled items."""
+    def problem(self, rows: TrainingLists, frozen: FrozenTerms = NO_FROZEN_TERMS) -> Problem:
+        """As for all models; for the catalog the penalty does not grow with the number of sampled items."""
         filled = self.settled()
-        return dataclasses.replace(FactorModel.problem(filled, rows, fixed), shared=filled.protocol == "catalogue")
+        return dataclasses.replace(FactorModel.problem(filled, rows, frozen), shared=filled.protocol == "catalog")
 
     @classmethod
     def paper(cls, *, smoothing: str = "relu", truncate: bool = True, **changes: Any) -> Self:
@@ -312,20 +316,20 @@ class TopNRank(FactorModel):
         one_of("smoothing", smoothing, ("relu", "sigmoid"))
         settings: dict[str, Any] = {
             "protocol": "rated",
-            "users": "factors",
+            "user_representation": "factors",
             "factors": 10,
             "n": 20,
             "metric": "dcg",
             "smoothing": smoothing,
             "truncate": truncate,
-            "anneal": 0.0,
+            "anneal_n": 0.0,
             "steepness": 7.0 if smoothing == "sigmoid" else None,
             "gradient": "paper",
             "discount": "dcg",
-            "budget": None,
-            "anchor": 0.0,
+            "gradient_budget": None,
+            "squared_weight": 0.0,
             "negatives": 0,
-            "neighbours": 0,
+            "neighbors": 0,
             "feedback": Threshold(4.0),
             "bias": False,
             "init": "paper",

@@ -1,6 +1,6 @@
 """Files as DataFrames by the rules of `topnrank.read`: the driver looks at the first bytes of each, executors read.
 
-    files = SparkFiles.find("hdfs://host:9000/ratings", Request(...))    PlainReasonError: why Spark should not read them
+    files = SparkFiles.find("hdfs://host:9000/ratings", Request(...))    UnsupportedBySparkError: why Spark should not read them
     data = files.interactions(session, "error")                          rows never come to the driver
 
 Which files a folder or glob means, how text is laid out and which columns are used is found by the local reader's own code.
@@ -34,7 +34,7 @@ _REPLACED = "\ufffd"
 """What Spark makes of bytes that are not UTF-8."""
 
 
-class PlainReasonError(Exception):
+class UnsupportedBySparkError(Exception):
     """Why Spark would not read files as the local reader does; not an error: they are read in the old way."""
 
 
@@ -52,21 +52,21 @@ class SparkFiles:
     def find(cls, path: str, request: Request, format: str | None = None) -> "SparkFiles":
         """The files that `path` means."""
         if path.startswith(("s3://", "s3a://")):
-            raise PlainReasonError("data on S3")
+            raise UnsupportedBySparkError("data on S3")
         files = tuple(find_files(path, format, None))
         found = {file.format for file in files}
         if "jsonl" in found or ("parquet" in found and len(found) > 1):
-            raise PlainReasonError("JSON lines" if found == {"jsonl"} else "files of several formats")
+            raise UnsupportedBySparkError("JSON lines" if found == {"jsonl"} else "files of several formats")
         if any(file.partitions for file in files):
-            raise PlainReasonError("columns in names of folders")
+            raise UnsupportedBySparkError("columns in names of folders")
         if any(_packed_for_us_only(file) for file in files):
-            raise PlainReasonError("text that is packed, but not as .gz")
+            raise UnsupportedBySparkError("text that is packed, but not as .gz")
         return cls(path, files, request, None if found == {"parquet"} else _layout(files, request))
 
     def interactions(self, session: SparkSession, duplicates: str) -> SparkInteractions:
         """The rows in blocks; what is wrong with them is a DataError that names the column and a value."""
         if duplicates == "last" and len(self.files) > 1:
-            raise PlainReasonError("--duplicates last in several files, whose order Spark does not keep")
+            raise UnsupportedBySparkError("--duplicates last in several files, whose order Spark does not keep")
         try:
             with _whole_lines(session):
                 frame, columns = self._parquet(session) if self.layout is None else self._text(session, self.layout)
@@ -110,10 +110,10 @@ def _layout(files: tuple[DataFile, ...], request: Request) -> TextSource:
                 f" got {list(one.names)}; read the files one by one or choose them with a glob"
             )
         if (one.separator, one.header_lines > 0) != (first.separator, first.header_lines > 0):
-            raise PlainReasonError("text files that are not laid out alike")
+            raise UnsupportedBySparkError("text files that are not laid out alike")
     time = request.resolve(first.names, first.file.name).timestamp
     if time is not None and not _begins_with_integer(first, time):
-        raise PlainReasonError("times that are not whole numbers")
+        raise UnsupportedBySparkError("times that are not whole numbers")
     return first
 
 

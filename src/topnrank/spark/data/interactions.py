@@ -24,7 +24,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from topnrank._checks import one_of
 from topnrank._typing import Int64Array
-from topnrank.data.duplicates import DUPLICATE_RULES, Rows, unique_rows
+from topnrank.data.duplicates import DUPLICATE_RULES, TrainingLists, unique_rows
 from topnrank.data.frames import Columns
 from topnrank.data.ids import IdMap
 from topnrank.data.interactions import Interactions
@@ -62,7 +62,7 @@ NOTHING_MERGED = Merged()
 
 @dataclass(frozen=True, eq=False)
 class UserBlock:
-    """The rows of the users `first` to `first + n_users - 1`; items are numbers of the whole catalogue."""
+    """The rows of the users `first` to `first + n_users - 1`; items are numbers of the whole catalog."""
 
     number: int
     """Of the block, and of its partition"""
@@ -287,9 +287,9 @@ class Layout:
     type_names: tuple[str, ...]
     duplicates: str
 
-    def build(self, number: int, dealt: Iterator[Arrays]) -> Iterator[UserBlock]:
+    def build(self, number: int, balanced_order: Iterator[Arrays]) -> Iterator[UserBlock]:
         """The block of a partition."""
-        (columns,) = dealt  # also exhausts it: a worker whose input is left over is not used again
+        (columns,) = balanced_order  # also exhausts it: a worker whose input is left over is not used again
         first, last = self.firsts[number], self.firsts[number + 1]
         rows, merged = merge_dealt(columns, (first, last), self)
         names = ("ratings", "types", "weights", "timestamps")
@@ -298,7 +298,7 @@ class Layout:
         yield UserBlock(number, first, {"indptr": indptr, "indices": rows.item_codes, **values}, merged)
 
 
-def merge_dealt(columns: Arrays, users: tuple[int, int], layout: Layout) -> tuple[Rows, Merged]:
+def merge_dealt(columns: Arrays, users: tuple[int, int], layout: Layout) -> tuple[TrainingLists, Merged]:
     """Dealt rows of the users from the first to before the last, in CSR order, with repeated ones merged."""
     first, last = users
     values: dict[str, Any] = dict(columns)
@@ -307,10 +307,10 @@ def merge_dealt(columns: Arrays, users: tuple[int, int], layout: Layout) -> tupl
         values = {name: column[places] for name, column in values.items()}
     codes = (values.pop("user_codes") - first).astype(np.int32), values.pop("item_codes").astype(np.int32)
     ids = IdMap(np.arange(first, last)), IdMap(np.arange(layout.n_items))
-    return _unique(Rows(*ids, *codes, type_names=layout.type_names, **values), layout.duplicates)
+    return _unique(TrainingLists(*ids, *codes, type_names=layout.type_names, **values), layout.duplicates)
 
 
-def _unique(rows: Rows, duplicates: str) -> tuple[Rows, Merged]:
+def _unique(rows: TrainingLists, duplicates: str) -> tuple[TrainingLists, Merged]:
     try:
         kept, count = unique_rows(rows, "last" if duplicates == "error" else duplicates, str)
     except DataError as error:  # such as sums beyond the range of float32
@@ -326,5 +326,7 @@ def _unique(rows: Rows, duplicates: str) -> tuple[Rows, Merged]:
 def _blocks(rows: CheckedRows, cuts: Cuts, items: Numbered, layout: Layout) -> RDD[Any]:
     coded = with_type_codes(rows.frame, layout.type_names)
     numbered = with_numbers(coded, cuts.users, items.frame).drop("user", "item")
-    dealt = dealt_rows(numbered, len(layout.firsts) - 1)
-    return dealt.mapPartitionsWithIndex(layout.build, preservesPartitioning=True).persist(StorageLevel.MEMORY_AND_DISK)
+    balanced_order = dealt_rows(numbered, len(layout.firsts) - 1)
+    return balanced_order.mapPartitionsWithIndex(layout.build, preservesPartitioning=True).persist(
+        StorageLevel.MEMORY_AND_DISK
+    )

@@ -36,17 +36,17 @@ def deal(rows: DataFrame, n_blocks: int, dtypes: Dtypes) -> RDD[Any]:
 
     Partition b holds one element, a dict of arrays of one length, in no particular order.
     """
-    dealt = _dealt(rows.select("block", *dtypes), n_blocks, lambda table: _cut_arrays(table, dtypes))
+    dealt = _balanced(rows.select("block", *dtypes), n_blocks, lambda table: _cut_arrays(table, dtypes))
     return dealt.mapPartitions(lambda pairs: _joined(pairs, dtypes), preservesPartitioning=True)
 
 
 def deal_tables(rows: DataFrame, n_blocks: int) -> RDD[Any]:
     """All columns of `rows`, dealt by the column `block`, the first: element b of the result is a list of Arrow tables."""
-    dealt = _dealt(rows, n_blocks, _cut_tables)
+    dealt = _balanced(rows, n_blocks, _cut_tables)
     return dealt.mapPartitions(_tables, preservesPartitioning=True)
 
 
-def _dealt(rows: DataFrame, n_blocks: int, cut: Callable[[pa.Table], Pieces]) -> RDD[Any]:
+def _balanced(rows: DataFrame, n_blocks: int, cut: Callable[[pa.Table], Pieces]) -> RDD[Any]:
     """Pairs of a block and a piece of it, in the partition of the block."""
     pieces = rows.mapInArrow(lambda batches: _packed(batches, cut), "block int, data binary")
     return pieces.rdd.map(lambda row: (row[0], bytes(row[1]))).partitionBy(n_blocks, int)

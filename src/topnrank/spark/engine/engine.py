@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from topnrank._typing import Float32Array, Int64Array
-from topnrank.engines.base import LAST, Moment, Problem, State, Visit
+from topnrank.engines.base import END_OF_TRAINING, Problem, State, StepReport, TrainingTime
 from topnrank.errors import ParameterError
 from topnrank.scorers.base import NO_ROWS, Parameters
 from topnrank.spark.engine.checkpoints import checkpointed, lasting, one_by_one, require_shared
@@ -64,17 +64,17 @@ class SparkEngine:
     def _fixed(self, lists: "RDD[TrainingBlock]", n_items: int) -> Callable[[], Problem]:
         """The problem without rows, for tasks: tables travel once, by broadcast; scorer and objective, which may be the
         user's own classes, with each task, because only what belongs to a task is pickled with its code."""
-        small = replace(self._problem, rows=NO_ROWS, n_items=n_items, chances=None, neighbours=None)
+        small = replace(self._problem, rows=NO_ROWS, n_items=n_items, sampling_weights=None, neighbors=None)
 
         def with_tables(*tables: Any) -> Callable[[], Problem]:
             kept = self._context.broadcast(tables)
-            return lambda: replace(small, **dict(zip(("chances", "neighbours", "item_rows"), kept.value, strict=False)))
+            return lambda: replace(small, **dict(zip(("chances", "neighbors", "item_rows"), kept.value, strict=False)))
 
-        tables = self._problem.chances, self._problem.neighbours
-        fixed = with_tables(*tables)
+        tables = self._problem.sampling_weights, self._problem.neighbors
+        frozen = with_tables(*tables)
         if self.settings.localPasses == 1:
-            return fixed
-        rows = lists.map(lambda block: expected_rows(replace(fixed(), rows=block.rows), n_items)).reduce(np.add)
+            return frozen
+        rows = lists.map(lambda block: expected_rows(replace(frozen(), rows=block.rows), n_items)).reduce(np.add)
         return with_tables(*tables, rows)
 
     @classmethod
@@ -155,20 +155,20 @@ class SparkEngine:
 
     # -- a visit ------------------------------------------------------------------------------------------------------
 
-    def visit(self, users: Int64Array, moment: Moment = LAST) -> Visit:
+    def step(self, users: Int64Array, when: TrainingTime = END_OF_TRAINING) -> StepReport:
         """One batch: each block's part of it, then one step of the items."""
-        with named(self._context, f"iteration {moment.iteration + 1}, {users.size:,} users"):
-            return self._visit(users, moment)
+        with named(self._context, f"iteration {when.iteration + 1}, {users.size:,} users"):
+            return self._visit(users, when)
 
-    def _visit(self, users: Int64Array, moment: Moment) -> Visit:
+    def _visit(self, users: Int64Array, when: TrainingTime) -> StepReport:
         numbers = None if users.size == self._starts[-1] else np.sort(np.asarray(users, np.int64))
         items, passes, share = self._items.sent(), self.settings.localPasses, users.size / int(self._starts[-1])
         step = self._context.broadcast(
-            Step(self._problem.rules, items.parameters, numbers, moment, passes, share, items.accumulators)
+            Step(self._problem.rules, items.parameters, numbers, when, passes, share, items.accumulators)
         )
         self._steps.append(step)
         before = self._blocks.vectors
-        visit, after, self.traffic = self._items.visit(self._blocks, step)
+        report, after, self.traffic = self._items.step(self._blocks, step)
         self._gathered = None
         if self._user_block is not None:
             self._blocks = self._blocks._replace(vectors=after)
@@ -177,7 +177,7 @@ class SparkEngine:
             after.unpersist()
         if len(self._steps) >= self.settings.checkpointInterval:
             self._cut_lineage()
-        return visit
+        return report
 
     def _cut_lineage(self) -> None:
         """From here on nothing that was lost needs a visit before, nor what was broadcast for it."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, final
 import numpy as np
 
 from topnrank._typing import Float32Array, Float64Array, FloatArray, Int32Array, Int64Array
-from topnrank.engines.base import ItemSums, Problem, State, Visit, remember_arrays
+from topnrank.engines.base import ItemSums, Problem, State, StepReport, remember_arrays
 from topnrank.kernels.updates import add_rows, step_number, step_rows
 from topnrank.scorers.neighbors import SCALE
 from topnrank.spark.engine.checkpoints import checkpointed, lasting, one_by_one
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 # The item side of a batch that is visited in parts: the parts' sums are added up, then every touched item steps once.
 
 
-NOBODY = Visit(0.0, 0, 0, 0.0)
+NOBODY = StepReport(0.0, 0, 0, 0.0)
 
 
 def merge(parts: Sequence[ItemSums]) -> ItemSums:
@@ -49,8 +49,8 @@ def merge(parts: Sequence[ItemSums]) -> ItemSums:
     in_lists = _added(items, places, [part.in_lists for part in parts])
     in_histories = _added(items, places, [part.in_histories for part in parts])
     scale = np.sum([part.scale for part in parts], axis=0)
-    visits = [part.visit for part in parts]
-    together = Visit(*(sum(numbers) for numbers in zip(*visits, strict=True)))
+    visits = [part.step for part in parts]
+    together = StepReport(*(sum(numbers) for numbers in zip(*visits, strict=True)))
     return ItemSums(items, gradients, in_lists, in_histories, scale, together)
 
 
@@ -72,7 +72,7 @@ def step_items(problem: Problem, state: State, sums: ItemSums) -> float:
         step_rows(rule, sums.items, visits, _rows(gradient), values, accumulators, distances)
         moved += float(distances.sum())
     if SCALE in state.parameters:
-        moved += _step_scale(problem, state, float(sums.scale[0]) / max(sums.visit.lists, 1))
+        moved += _step_scale(problem, state, float(sums.scale[0]) / max(sums.step.lists, 1))
     return moved
 
 
@@ -95,7 +95,7 @@ def bytes_of(sums: ItemSums) -> int:
     return sum(array.nbytes for array in [*arrays, *sums.gradients.values()])
 
 
-MOST_PARTS = 64
+MAX_PARTS = 64
 """Ranges of items whose sums the executors add up each by itself."""
 
 
@@ -128,7 +128,7 @@ class Items(Protocol):
         """What is broadcast with each visit."""
         ...
 
-    def visit(self, blocks: Blocks, step: "Broadcast[Step]") -> tuple[Visit, "RDD[BlockVisit]", Traffic]:
+    def step(self, blocks: Blocks, step: "Broadcast[Step]") -> tuple[StepReport, "RDD[BlockVisit]", Traffic]:
         """One visit: what it reports, what it leaves of the users' blocks, and the bytes that it moved."""
         ...
 
@@ -164,7 +164,7 @@ class BroadcastItems:
 
     def __init__(self, problem: Problem, state: State, settings: SparkSettings) -> None:
         self.problem, self._state, self._settings = problem, state, settings
-        self._starts = item_ranges(state, MOST_PARTS)
+        self._starts = item_ranges(state, MAX_PARTS)
         self._largest = 0
         """Bytes of the largest sums that a block has sent"""
 
@@ -172,7 +172,7 @@ class BroadcastItems:
         """All of them; accumulators where blocks step items themselves."""
         return State(self._state.parameters, self._state.accumulators if self._settings.localPasses > 1 else {})
 
-    def visit(self, blocks: Blocks, step: "Broadcast[Step]") -> tuple[Visit, "RDD[BlockVisit]", Traffic]:
+    def step(self, blocks: Blocks, step: "Broadcast[Step]") -> tuple[StepReport, "RDD[BlockVisit]", Traffic]:
         """Each block visits, the sums are added up in the order of the blocks, the items step."""
         problem = blocks.problem
         task = lambda pair: visit_block(problem(), step.value, pair[0], pair[1].vectors)  # noqa: E731
@@ -182,8 +182,8 @@ class BroadcastItems:
         parts = self._sums(after)
         self._largest = max(self._largest, *map(bytes_of, parts))
         sums = merge(parts)
-        moved = sums.visit.moved + apply(self.problem, self._state, sums, step.value.passes)
-        return sums.visit._replace(moved=moved), after, Traffic(step.value.nbytes, sum(map(bytes_of, parts)))
+        moved = sums.step.moved + apply(self.problem, self._state, sums, step.value.passes)
+        return sums.step._replace(moved=moved), after, Traffic(step.value.nbytes, sum(map(bytes_of, parts)))
 
     def _sums(self, after: "RDD[BlockVisit]") -> list[ItemSums]:
         """The sums of every block; where together they are many, those of every part of the items, added up before."""
@@ -230,7 +230,7 @@ class RoutedItems:
         """Nothing: rows travel where they are needed."""
         return State({}, {})
 
-    def visit(self, blocks: Blocks, step: "Broadcast[Step]") -> tuple[Visit, "RDD[BlockVisit]", Traffic]:
+    def step(self, blocks: Blocks, step: "Broadcast[Step]") -> tuple[StepReport, "RDD[BlockVisit]", Traffic]:
         """Requests, answers, visits, steps."""
         n_users, n_items, starts, problem = self._n_user_blocks, self.starts.size - 1, self.starts, blocks.problem
         requests = blocks.lists.mapPartitionsWithIndex(
@@ -253,13 +253,13 @@ class RoutedItems:
         )
         return self._finish(one_by_one(stepped).persist(lasting()), after)
 
-    def _finish(self, stepped: Any, after: "RDD[BlockVisit]") -> tuple[Visit, "RDD[BlockVisit]", Traffic]:
+    def _finish(self, stepped: Any, after: "RDD[BlockVisit]") -> tuple[StepReport, "RDD[BlockVisit]", Traffic]:
         reports: list[Report] = stepped.map(lambda pair: pair[1]).collect()
         before, self._blocks = self._blocks, stepped
         before.unpersist()
-        visit = Visit(*(sum(numbers) for numbers in zip(*(report.visit for report in reports), strict=True)))
+        report = StepReport(*(sum(numbers) for numbers in zip(*(report.step for report in reports), strict=True)))
         down = sum(after.map(lambda left: left.received).collect())
-        return visit, after, Traffic(down, sum(report.bytes for report in reports), routed=True)
+        return report, after, Traffic(down, sum(report.bytes for report in reports), routed=True)
 
     def state(self) -> State:
         """Fetched from the executors."""

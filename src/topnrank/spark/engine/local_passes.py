@@ -19,7 +19,7 @@ came, the usual iteration.
 import numpy as np
 
 from topnrank._typing import Float64Array, FloatArray, Int32Array, Int64Array
-from topnrank.engines.base import ItemSums, Moment, Problem, State, Visit
+from topnrank.engines.base import ItemSums, Problem, State, StepReport, TrainingTime
 from topnrank.engines.cpu import CpuEngine
 from topnrank.scorers import Parameters
 from topnrank.scorers.neighbors import SCALE
@@ -28,46 +28,46 @@ from topnrank.spark.engine.item_store import step_items
 ACCUMULATED = "accumulated "
 """Before the name of a block: the moves of its accumulators."""
 _POWERS = {"": 1.0, ACCUMULATED: 2.0}
-"""Of the rows by which moves are weighed."""
+"""Of the rows by which moves are weighted."""
 
 
-def moments(moment: Moment, passes: int) -> list[Moment]:
+def moments(when: TrainingTime, passes: int) -> list[TrainingTime]:
     """When the visits between two exchanges happen: their random draws are named as if each were an iteration."""
-    return [moment._replace(iteration=moment.iteration * passes + turn) for turn in range(passes)]
+    return [when._replace(iteration=when.iteration * passes + turn) for turn in range(passes)]
 
 
 def expected_rows(problem: Problem, n_items: int) -> Float64Array:
     """(n_items,) rows of each item in the lists of all users of the problem, with those that a visit samples on average."""
-    rows, chances = problem.rows, problem.chances
+    rows, sampling_weights = problem.rows, problem.sampling_weights
     kept = rows.items if problem.scorer.history_blocks or not rows.listed.size else rows.items[rows.listed]
-    shares = np.full(n_items, 1.0 / n_items) if chances is None else chances / chances.sum()
+    shares = np.full(n_items, 1.0 / n_items) if sampling_weights is None else sampling_weights / sampling_weights.sum()
     counted: Float64Array = np.bincount(kept, minlength=n_items) + problem.negatives * (rows.indptr.size - 1) * shares
     return counted
 
 
-def visit_locally(engine: CpuEngine, users: Int64Array, when: list[Moment], share: float) -> ItemSums:
-    """Visits the users at each moment; the items' moves, weighed by their rows. `share` of all users is in the batch.
+def visit_locally(engine: CpuEngine, users: Int64Array, when: list[TrainingTime], share: float) -> ItemSums:
+    """Visits the users at each moment; the items' moves, weighted by their rows. `share` of all users is in the batch.
 
     Loss and effective N are those of the first visit, as elsewhere; `moved` is the users' part.
     """
     before = State(copies(engine.state.parameters), copies(engine.state.accumulators))
     others = share * _rows_elsewhere(engine)
     rows, visits = np.zeros(others.size), []
-    for moment in when:
-        here = _rows_of_items(engine, users, moment)
-        visits.append(_visit(engine, users, moment, 1.0 + others / np.maximum(here, 1.0)))
+    for when in when:
+        here = _rows_of_items(engine, users, when)
+        visits.append(_visit(engine, users, when, 1.0 + others / np.maximum(here, 1.0)))
         rows += here
-    visit = visits[0]._replace(moved=sum(each.moved for each in visits))
+    report = visits[0]._replace(moved=sum(each.moved for each in visits))
     items = np.flatnonzero(rows).astype(np.int32)
     moves, scale = _moves(engine, before, items, rows[items])
     numbers = items if engine.held is None else engine.held[items]
-    return ItemSums(numbers, moves, rows[items], rows[items], scale * visit.lists, visit)
+    return ItemSums(numbers, moves, rows[items], rows[items], scale * report.lists, report)
 
 
 def _moves(
     engine: CpuEngine, before: State, items: Int32Array, rows: Float64Array
 ) -> tuple[dict[str, FloatArray], Float64Array]:
-    """How far items and their accumulators went, weighed; and the neighbours' scale and its accumulator, not weighed."""
+    """How far items and their accumulators went, weighted; and the neighbors' scale and its accumulator, not weighted."""
     pairs = [
         ("", engine.state.parameters, before.parameters),
         (ACCUMULATED, engine.state.accumulators, before.accumulators),
@@ -82,9 +82,9 @@ def _moves(
     return moves, np.array(scale, np.float64)
 
 
-def _visit(engine: CpuEngine, users: Int64Array, moment: Moment, factors: Float64Array) -> Visit:
+def _visit(engine: CpuEngine, users: Int64Array, when: TrainingTime, factors: Float64Array) -> StepReport:
     """A visit after which the items step along the sums times `factors`."""
-    sums = engine.sums(users, moment)
+    sums = engine.sums(users, when)
     places = sums.items if engine.held is None else np.searchsorted(engine.held, sums.items).astype(np.int32)
     times = factors[places]
     larger: dict[str, FloatArray] = {name: _times(block, times) for name, block in sums.gradients.items()}
@@ -92,7 +92,7 @@ def _visit(engine: CpuEngine, users: Int64Array, moment: Moment, factors: Float6
         items=places, gradients=larger, in_lists=sums.in_lists * times, in_histories=sums.in_histories * times
     )
     step_items(engine.problem, engine.state, here)
-    return sums.visit
+    return sums.step
 
 
 def move_items(state: State, sums: ItemSums) -> float:
@@ -104,8 +104,8 @@ def move_items(state: State, sums: ItemSums) -> float:
             blocks[name][sums.items] += move
             moved += float((move**2).sum()) if prefix == "" else 0.0
     if SCALE in state.parameters:
-        state.parameters[SCALE][0] += sums.scale[0] / max(sums.visit.lists, 1)
-        state.accumulators[SCALE][0] += sums.scale[1] / max(sums.visit.lists, 1)
+        state.parameters[SCALE][0] += sums.scale[0] / max(sums.step.lists, 1)
+        state.accumulators[SCALE][0] += sums.scale[1] / max(sums.step.lists, 1)
     return moved
 
 
@@ -122,9 +122,9 @@ def _rows_elsewhere(engine: CpuEngine) -> Float64Array:
     return np.maximum(others if engine.held is None else others[engine.held], 0.0)
 
 
-def _rows_of_items(engine: CpuEngine, users: Int64Array, moment: Moment) -> Float64Array:
+def _rows_of_items(engine: CpuEngine, users: Int64Array, when: TrainingTime) -> Float64Array:
     """(held,) how many rows of the batch each item has, sampled ones with them."""
-    batch, n_held = engine.numbered_as_held(engine.lay_out(users, moment)), engine.state.parameters["item_bias"].size
+    batch, n_held = engine.renumbered(engine.lay_out(users, when)), engine.state.parameters["item_bias"].size
     counts: Float64Array = np.bincount(batch.items, minlength=n_held).astype(np.float64)
     return counts
 

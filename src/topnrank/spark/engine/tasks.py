@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from topnrank._typing import Float32Array, Int32Array, Int64Array
-from topnrank.engines.base import ItemSums, Moment, Problem, State, Visit
+from topnrank.engines.base import ItemSums, Problem, State, StepReport, TrainingTime
 from topnrank.engines.cpu import CpuEngine
-from topnrank.scorers import Parameters, Rows, Rule
+from topnrank.scorers import Parameters, TrainingLists, UpdateRule
 from topnrank.spark.engine.item_store import NOBODY, bytes_of, merge, step_items
 from topnrank.spark.engine.local_passes import copies, moments, move_items, visit_locally
 
@@ -25,7 +25,7 @@ class TrainingBlock(NamedTuple):
 
     first: int
     """The number of the first of them"""
-    rows: Rows
+    rows: TrainingLists
 
 
 class UserVectors(NamedTuple):
@@ -49,12 +49,12 @@ class BlockVisit(NamedTuple):
 class Step:
     """What of a visit is the same for all blocks, but changes from visit to visit."""
 
-    rules: dict[str, Rule]
+    rules: dict[str, UpdateRule]
     parameters: Parameters
     """Of the items, where all of them travel"""
     users: Int64Array | None
     """Numbers of the batch's users, ascending; None for all"""
-    moment: Moment
+    when: TrainingTime
     passes: int = 1
     """Visits of the batch until blocks hear of each other (`local_passes`)"""
     share: float = 1.0
@@ -69,7 +69,7 @@ class Step:
         return sum(block.nbytes for block in blocks) + (0 if self.users is None else self.users.nbytes)
 
 
-def cut(rows: Rows, blocks: int) -> list[TrainingBlock]:
+def cut(rows: TrainingLists, blocks: int) -> list[TrainingBlock]:
     """The lists of all users in at most `blocks` parts of about equally many rows; none is empty."""
     n_users = rows.indptr.size - 1
     wanted = np.searchsorted(rows.indptr, np.linspace(0, rows.indptr[-1], blocks + 1)[1:-1])
@@ -77,12 +77,12 @@ def cut(rows: Rows, blocks: int) -> list[TrainingBlock]:
     return [TrainingBlock(int(first), rows_of(rows, int(first), int(end))) for first, end in pairwise(ends)]
 
 
-def rows_of(rows: Rows, first: int, end: int) -> Rows:
+def rows_of(rows: TrainingLists, first: int, end: int) -> TrainingLists:
     """The lists of the users first .. end - 1."""
     own = slice(int(rows.indptr[first]), int(rows.indptr[end]))
     parts = {name: getattr(rows, name) for name in rows._fields if name != "indptr"}
     kept = {name: part[own] if part.size else part for name, part in parts.items()}
-    return Rows(indptr=rows.indptr[first : end + 1] - rows.indptr[first], **kept)
+    return TrainingLists(indptr=rows.indptr[first : end + 1] - rows.indptr[first], **kept)
 
 
 def local_users(step: Step, block: TrainingBlock) -> Int64Array:
@@ -100,7 +100,7 @@ def _engine(
     block: TrainingBlock,
     vectors: UserVectors | None,
     items: State,
-    held: Int32Array | None = None,
+    item_ids: Int32Array | None = None,
 ) -> CpuEngine:
     """A CPU engine of one thread on the block. What it changes is copied: what a task was given stays as it is."""
     problem = replace(problem, rows=block.rows, first_user=block.first, rules=step.rules)
@@ -109,7 +109,7 @@ def _engine(
     name = problem.scorer.user_block
     if vectors is not None and name is not None:
         parameters[name], accumulators[name] = vectors.values.copy(), vectors.accumulators.copy()
-    return CpuEngine(problem, State(parameters, accumulators), num_threads=1, held=held)
+    return CpuEngine(problem, State(parameters, accumulators), num_threads=1, item_ids=item_ids)
 
 
 def visit_block(problem: Problem, step: Step, block: TrainingBlock, vectors: UserVectors | None) -> BlockVisit:
@@ -123,9 +123,9 @@ def visit_block(problem: Problem, step: Step, block: TrainingBlock, vectors: Use
 def _visited(engine: CpuEngine, users: Int64Array, step: Step) -> BlockVisit:
     name = engine.problem.scorer.user_block
     if step.passes == 1:
-        sums = engine.sums(users, step.moment)
+        sums = engine.sums(users, step.when)
     else:
-        sums = visit_locally(engine, users, moments(step.moment, step.passes), step.share)
+        sums = visit_locally(engine, users, moments(step.when, step.passes), step.share)
     if name is None:
         return BlockVisit(None, sums)
     return BlockVisit(UserVectors(engine.state.parameters[name], engine.state.accumulators[name]), sums)
@@ -135,7 +135,7 @@ def _visited(engine: CpuEngine, users: Int64Array, step: Step) -> BlockVisit:
 
 
 class ItemBlock(NamedTuple):
-    """The parameters of items whose numbers follow each other; the neighbours' scale is with the first."""
+    """The parameters of items whose numbers follow each other; the neighbors' scale is with the first."""
 
     first: int
     state: State
@@ -153,13 +153,13 @@ class Answer(NamedTuple):
 class Report(NamedTuple):
     """What an item block tells the driver about a visit."""
 
-    visit: Visit
+    report: StepReport
     bytes: int
     """Of sums that it received"""
 
 
 def cut_items(state: State, starts: Int64Array) -> list[ItemBlock]:
-    """Parameters and accumulators in blocks of items; what has no row for each item, the neighbours' scale, goes first."""
+    """Parameters and accumulators in blocks of items; what has no row for each item, the neighbors' scale, goes first."""
     n_items = int(starts[-1])
 
     def part(blocks: Parameters, a: int, b: int) -> Parameters:
@@ -177,9 +177,9 @@ def needed_items(problem: Problem, step: Step, block: TrainingBlock) -> Int32Arr
     if users.size == 0:
         return np.empty(0, np.int32)
     nothing = {name: np.empty((0, 1), np.float32) for name in ("item_bias", "user_factors")}
-    engine = _engine(replace(problem, neighbours=None), step, block, None, State(nothing, nothing))
-    touched = [engine.lay_out(users, moment).items for moment in moments(step.moment, step.passes)]
-    items: Int32Array = np.unique(np.concatenate(touched))
+    engine = _engine(replace(problem, neighbors=None), step, block, None, State(nothing, nothing))
+    active_items = [engine.lay_out(users, when).items for when in moments(step.when, step.passes)]
+    items: Int32Array = np.unique(np.concatenate(active_items))
     return items
 
 
@@ -191,11 +191,11 @@ def visit_routed(
     if users.size == 0:
         return BlockVisit(vectors, None)
     parts = sorted((answer for answer in answers if answer.rows), key=lambda answer: answer.items[:1].tolist())
-    held = np.concatenate([part.items for part in parts])
+    item_ids = np.concatenate([part.items for part in parts])
     items = State(joined([part.rows for part in parts]), joined([part.accumulators for part in parts]))
-    left = _visited(_engine(problem, step, block, vectors, items, held), users, step)
+    left = _visited(_engine(problem, step, block, vectors, items, item_ids), users, step)
     received = [*items.parameters.values(), *items.accumulators.values()]
-    return left._replace(received=held.nbytes + sum(block.nbytes for block in received))
+    return left._replace(received=item_ids.nbytes + sum(block.nbytes for block in received))
 
 
 def joined(parts: list[Parameters]) -> Parameters:
@@ -212,8 +212,8 @@ def step_item_block(problem: Problem, step: Step, block: ItemBlock, parts: list[
     here = sums._replace(items=(sums.items - block.first).astype(np.int32))
     state = State(copies(block.state.parameters), copies(block.state.accumulators))
     moved = apply(replace(problem, rules=step.rules), state, here, step.passes)
-    visit = sums.visit._replace(moved=sums.visit.moved + moved)
-    return ItemBlock(block.first, state), Report(visit, sum(bytes_of(part) for part in parts))
+    report = sums.step._replace(moved=sums.step.moved + moved)
+    return ItemBlock(block.first, state), Report(report, sum(bytes_of(part) for part in parts))
 
 
 def apply(problem: Problem, state: State, sums: ItemSums, passes: int) -> float:
@@ -231,6 +231,6 @@ def split_sums(sums: ItemSums | None, starts: Int64Array) -> list[ItemSums]:
     for part, (a, b) in enumerate(pairwise(ends)):
         rows = order[a:b]
         gradients = {name: block[rows] for name, block in sums.gradients.items()}
-        rest = (sums.scale, sums.visit) if part == 0 else (np.zeros_like(sums.scale), NOBODY)
+        rest = (sums.scale, sums.step) if part == 0 else (np.zeros_like(sums.scale), NOBODY)
         pieces.append(ItemSums(sums.items[rows], gradients, sums.in_lists[rows], sums.in_histories[rows], *rest))
     return pieces

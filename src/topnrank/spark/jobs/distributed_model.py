@@ -17,7 +17,7 @@ from topnrank.models.base import Fitted, Model
 from topnrank.models.factor.fitted import history_sums, row_arrays
 from topnrank.models.factor.model import FactorModel
 from topnrank.models.factor.prepare import Prepared, prepare
-from topnrank.models.linear.neighbors import LIKED, NEIGHBOURS
+from topnrank.models.linear.neighbors import LIKED, NEIGHBORS
 from topnrank.scorers import RatingResiduals, TypeChannels
 from topnrank.scorers.base import NO_ROWS
 from topnrank.spark.data.interactions import SparkInteractions, UserBlock, collect_ids
@@ -28,7 +28,7 @@ USER, SEEN = "user_", "seen_"
 
 
 @dataclass(frozen=True, eq=False)
-class ServedBlock:
+class ModelBlock:
     """What scoring needs of the users `first` to `first + n_users - 1`."""
 
     number: int
@@ -37,7 +37,7 @@ class ServedBlock:
     """With `indices`: the items the users were trained on"""
     indices: Int32Array
     arrays: dict[str, FloatArray]
-    """The users' rows of the learnt arrays"""
+    """The users' rows of the learned arrays"""
 
     @property
     def n_users(self) -> int:
@@ -46,7 +46,7 @@ class ServedBlock:
 
 
 @dataclass(frozen=True, eq=False)
-class Learnt:
+class Learned:
     """What training leaves, but for what belongs to users; small enough for every worker."""
 
     model: Model
@@ -59,7 +59,7 @@ class Learnt:
     """The fitted model, with numbers for ids, where scores need more than a user's own rows"""
 
     @classmethod
-    def of(cls, model: Model) -> "Learnt":
+    def of(cls, model: Model) -> "Learned":
         """The items' part of a fitted model."""
         fitted = model.fitted
         arrays = {name: array for name, array in fitted.arrays.items() if not name.startswith((USER, SEEN))}
@@ -92,65 +92,65 @@ def splits(model: Model) -> bool:
     return model.name != "random" and "user_kernel" not in model.fitted.arrays
 
 
-def block_model(learnt: Learnt, block: ServedBlock) -> Model:
+def block_model(learned: Learned, block: ModelBlock) -> Model:
     """Inside a task: a model of the library for the users of a block; the ids are the numbers of users and items."""
-    if learnt.whole is not None:
-        return learnt.whole
-    model = unfitted(learnt.model)
+    if learned.whole is not None:
+        return learned.whole
+    model = unfitted(learned.model)
     users = IdMap(np.arange(block.first, block.first + block.n_users))
-    arrays = {**learnt.arrays, **block.arrays}
-    model._fitted = Fitted(users, IdMap(np.arange(learnt.n_items)), block.indptr, block.indices, arrays, learnt.facts)
+    arrays = {**learned.arrays, **block.arrays}
+    model._fitted = Fitted(users, IdMap(np.arange(learned.n_items)), block.indptr, block.indices, arrays, learned.facts)
     return model
 
 
 def served_block(
-    learnt: Learnt, block: UserBlock, type_names: tuple[str, ...], factors: FloatArray | None = None
-) -> ServedBlock:
-    """Inside a task: what scoring needs of training rows, which are weighed as in training.
+    learned: Learned, block: UserBlock, type_names: tuple[str, ...], factors: FloatArray | None = None
+) -> ModelBlock:
+    """Inside a task: what scoring needs of training rows, which are weighted as in training.
 
-    `factors` are the users' vectors; those of users="history" are computed here, from the vectors of their items.
+    `factors` are the users' vectors; those of user_representation="history" are computed here, from the vectors of their items.
     """
-    model, facts = learnt.settled(), learnt.facts
-    data = block.interactions(learnt.n_items, type_names)
+    model, facts = learned.settled(), learned.facts
+    data = block.interactions(learned.n_items, type_names)
     policy = feedback_from_dict(facts["feedback"]) if "feedback" in facts else model.policy()
-    earlier = Prepared(data, NO_ROWS, _residuals(learnt), {})
+    earlier = Prepared(data, NO_ROWS, _residuals(learned), {})
     prepared = prepare(data, policy, model.selection(), strict=False, earlier=earlier)
     arrays: dict[str, FloatArray] = {} if factors is None else {"user_factors": factors}
     if prepared.residuals is not None:
         with task_threads():
-            arrays["user_factors"] = history_sums(model, learnt.arrays, prepared.rows)
+            arrays["user_factors"] = history_sums(model, learned.arrays, prepared.rows)
     arrays |= row_arrays(model, prepared)
-    if NEIGHBOURS in learnt.arrays:
+    if NEIGHBORS in learned.arrays:
         arrays[LIKED] = (prepared.rows.gains > 0).astype(np.uint8)
-    return ServedBlock(block.number, block.first, prepared.data.indptr, prepared.data.indices, arrays)
+    return ModelBlock(block.number, block.first, prepared.data.indptr, prepared.data.indices, arrays)
 
 
-def _residuals(learnt: Learnt) -> RatingResiduals | TypeChannels | None:
-    """How histories know their rows, as it was learnt."""
-    if (weights := learnt.facts.get("type_weights")) is not None:
+def _residuals(learned: Learned) -> RatingResiduals | TypeChannels | None:
+    """How histories know their rows, as it was learned."""
+    if (weights := learned.facts.get("type_weights")) is not None:
         return TypeChannels(tuple(weights))
-    if "item_offsets" not in learnt.arrays:
+    if "item_offsets" not in learned.arrays:
         return None
-    offsets = learnt.arrays["item_offsets"].astype(np.float32, copy=False)
-    return RatingResiduals(offsets, float(learnt.facts["residual_mean"]))
+    offsets = learned.arrays["item_offsets"].astype(np.float32, copy=False)
+    return RatingResiduals(offsets, float(learned.facts["residual_mean"]))
 
 
 @dataclass(frozen=True, eq=False)
-class Served:
+class DistributedModel:
     """A fitted model in the cluster."""
 
     session: SparkSession
-    learnt: Learnt
+    learned: Learned
     users: DataFrame
     """id, number, block"""
     items: DataFrame
     """id, number"""
     blocks: RDD[Any]
-    """`ServedBlock`s, one in each partition"""
+    """`ModelBlock`s, one in each partition"""
     firsts: Int64Array
     """(n_blocks + 1,) the first user of each block, and in the end the number of users"""
-    shared: "Broadcast[Learnt]" = field(repr=False)
-    """`learnt`, sent to every worker once"""
+    shared: "Broadcast[Learned]" = field(repr=False)
+    """`learned`, sent to every worker once"""
     local: Model | None = field(default=None, repr=False)
     """The same model on the driver, where it is there anyway"""
     cached: tuple[DataFrame, ...] = field(default=(), repr=False)
@@ -164,7 +164,7 @@ class Served:
     @property
     def n_items(self) -> int:
         """Items the model knows."""
-        return self.learnt.n_items
+        return self.learned.n_items
 
     @property
     def n_blocks(self) -> int:
@@ -172,21 +172,21 @@ class Served:
         return len(self.firsts) - 1
 
     @classmethod
-    def of_rows(cls, learnt: Learnt, data: SparkInteractions, factors: RDD[Any] | None = None) -> "Served":
+    def of_rows(cls, learned: Learned, data: SparkInteractions, factors: RDD[Any] | None = None) -> "DistributedModel":
         """A model trained on `data`; `factors` has the users' vectors of each block, unless they come from histories."""
         names = data.type_names
-        shared = data.session.sparkContext.broadcast(learnt)
+        shared = data.session.sparkContext.broadcast(learned)
         if factors is None:
             blocks = data.blocks.map(lambda block: served_block(shared.value, block, names))
         else:
             blocks = data.blocks.zip(factors).map(lambda both: served_block(shared.value, both[0], names, both[1]))
         blocks = blocks.persist(StorageLevel.MEMORY_AND_DISK)
-        return cls(data.session, learnt, data.users, data.items, blocks, data.firsts, shared, cached=data.cached)
+        return cls(data.session, learned, data.users, data.items, blocks, data.firsts, shared, cached=data.cached)
 
     @classmethod
-    def of_local(cls, model: Model, session: SparkSession, like: SparkInteractions | None = None) -> "Served":
+    def of_local(cls, model: Model, session: SparkSession, like: SparkInteractions | None = None) -> "DistributedModel":
         """A model of the library, cut into blocks: those of the training data, or as many as there are cores."""
-        fitted, learnt = model.fitted, Learnt.of(model)
+        fitted, learned = model.fitted, Learned.of(model)
         if like is None:
             n_blocks = max(1, min(session.sparkContext.defaultParallelism, len(fitted.users)))
             firsts = np.arange(n_blocks + 1) * len(fitted.users) // n_blocks
@@ -196,8 +196,8 @@ class Served:
             users, items, firsts = like.users, like.items, like.firsts
         parts = list(_cut(fitted, firsts))
         blocks = session.sparkContext.parallelize(parts, len(parts)).persist(StorageLevel.MEMORY_AND_DISK)
-        shared = session.sparkContext.broadcast(learnt)
-        return cls(session, learnt, users, items, blocks, firsts, shared, model, like.cached if like else ())
+        shared = session.sparkContext.broadcast(learned)
+        return cls(session, learned, users, items, blocks, firsts, shared, model, like.cached if like else ())
 
     def to_local(self) -> Model:
         """The model of the library, on the driver."""
@@ -206,14 +206,14 @@ class Served:
         blocks = sorted(self.blocks.collect(), key=lambda block: int(block.number))
         sizes = np.concatenate([np.diff(block.indptr) for block in blocks])
         own = {name: np.concatenate([block.arrays[name] for block in blocks]) for name in blocks[0].arrays}
-        model = unfitted(self.learnt.model)
+        model = unfitted(self.learned.model)
         model._fitted = Fitted(
             IdMap(collect_ids(self.users)),
             IdMap(collect_ids(self.items)),
             np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
             np.concatenate([block.indices for block in blocks]),
-            {**self.learnt.arrays, **own},
-            self.learnt.facts,
+            {**self.learned.arrays, **own},
+            self.learned.facts,
         )
         return model
 
@@ -225,7 +225,7 @@ class Served:
             frame.unpersist()
 
 
-def _cut(fitted: Fitted, firsts: Int64Array) -> Iterator[ServedBlock]:
+def _cut(fitted: Fitted, firsts: Int64Array) -> Iterator[ModelBlock]:
     """The users' part of a fitted model, by block."""
     sides = {USER: np.arange(len(fitted.users) + 1), SEEN: fitted.indptr}
     for number, (first, last) in enumerate(zip(firsts[:-1].tolist(), firsts[1:].tolist(), strict=True)):
@@ -237,7 +237,7 @@ def _cut(fitted: Fitted, firsts: Int64Array) -> Iterator[ServedBlock]:
         }
         indptr = fitted.indptr[first : last + 1]
         indices = np.array(fitted.indices[indptr[0] : indptr[-1]])
-        yield ServedBlock(number, first, indptr - indptr[0], indices, arrays)
+        yield ModelBlock(number, first, indptr - indptr[0], indices, arrays)
 
 
 def id_frame(session: SparkSession, ids: IdArray, **columns: Any) -> DataFrame:

@@ -22,16 +22,16 @@ from topnrank.data.duplicates import DUPLICATE_RULES
 from topnrank.data.frames import Columns
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError, ParameterError
-from topnrank.evaluation.beyond_accuracy import Crowd, needs_crowd, training_users
+from topnrank.evaluation.beyond_accuracy import ItemCounts, needs_crowd, training_users
 from topnrank.evaluation.evaluate import Counts, Users, candidates_of, check_rows_left, summary, user_values
 from topnrank.evaluation.labels import RELEVANT, Labels, find_labels, judge, nothing_relevant, relevant_rows
 from topnrank.evaluation.metrics import GRADED, Metric, parse_metrics
-from topnrank.evaluation.protocols import PROTOCOLS, Ranking, rank_catalogue, rank_rated
+from topnrank.evaluation.protocols import PROTOCOLS, Ranking, rank_catalog, rank_rated
 from topnrank.evaluation.result import Evaluation
 from topnrank.spark.data.columns import SOURCE, CheckedRows, checked_rows, id_column
 from topnrank.spark.data.interactions import Layout, collect_ids, dealt_rows, merge_dealt, type_names, with_type_codes
 from topnrank.spark.data.partition import Arrays, Numbered, number_ids
-from topnrank.spark.jobs.distributed_model import Learnt, Served, ServedBlock, block_model
+from topnrank.spark.jobs.distributed_model import DistributedModel, Learned, ModelBlock, block_model
 from topnrank.spark.jobs.tables import guarded, is_integer, known_numbers, task_threads, unguarded
 from topnrank.spark.session.job_names import named
 
@@ -39,7 +39,7 @@ from topnrank.spark.session.job_names import named
 class QuestionOptions(TypedDict, total=False):
     """The fields of `Question`."""
 
-    protocol: Literal["rated", "catalogue"]
+    protocol: Literal["rated", "catalog"]
     metrics: str | Sequence[str]
     relevant: float | None
     exclude_seen: bool
@@ -51,7 +51,7 @@ class QuestionOptions(TypedDict, total=False):
 class Question:
     """What is measured, and how: the arguments of `topnrank.evaluate`."""
 
-    protocol: Literal["rated", "catalogue"] = "rated"
+    protocol: Literal["rated", "catalog"] = "rated"
     metrics: str | Sequence[str] = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "ndcg@20")
     relevant: float | None = RELEVANT
     exclude_seen: bool = True
@@ -80,7 +80,7 @@ class _Plan:
     layout: Layout
     highest: float
     """The highest grade of all test rows"""
-    crowd: Crowd | None
+    crowd: ItemCounts | None
 
 
 class _Part(NamedTuple):
@@ -117,10 +117,12 @@ class _Found(NamedTuple):
         return _Found(self.parts + other.parts, self.shown | shown, self.error or other.error)
 
 
-def evaluate_blocks(served: Served, test: DataFrame, columns: Columns, question: Question | None = None) -> Evaluation:
+def evaluate_blocks(
+    served: DistributedModel, test: DataFrame, columns: Columns, question: Question | None = None
+) -> Evaluation:
     """How well a model in the cluster ranks the held-out rows of a DataFrame: the numbers of `topnrank.evaluate`.
 
-    Rows with feedback types weigh what they weighed in training. Ids and values of single users stay in the cluster,
+    Rows with feedback types weigh what they weighted in training. Ids and values of single users stay in the cluster,
     unless the question asks for them with per_user=True: else `per_user` and `user_ids` of the result are empty.
     """
     question = question or Question()
@@ -129,13 +131,13 @@ def evaluate_blocks(served: Served, test: DataFrame, columns: Columns, question:
         held.callback(rows.unpersist)
         highest, names = _highest(rows, question), type_names(rows)
         matched = _match(served, rows, held)
-        n_items = served.n_items + matched.strangers.count
+        n_items = served.n_items + matched.unknown_users.count
         layout = Layout(tuple(served.firsts.tolist()), n_items, names, question.duplicates)
         plan = _Plan(question, layout, highest, _crowd(served) if needs_crowd(question.wanted) else None)
         found = _measured(served, with_type_codes(matched.rows, names), plan)
         if not any(part.n_known for part in found.parts):
-            raise _no_overlap("item", matched.strangers.frame.agg(sf.min("id")).first()[0], served.items)
-        return _evaluation(served, found, question, (matched.n_unknown_users, matched.strangers.count))
+            raise _no_overlap("item", matched.unknown_users.frame.agg(sf.min("id")).first()[0], served.items)
+        return _evaluation(served, found, question, (matched.n_unknown_users, matched.unknown_users.count))
 
 
 class _Matched(NamedTuple):
@@ -143,21 +145,21 @@ class _Matched(NamedTuple):
 
     rows: DataFrame
     """With user_number, block and item_number"""
-    strangers: Numbered
-    """Items that the model does not know, numbered after the catalogue"""
+    unknown_users: Numbered
+    """Items that the model does not know, numbered after the catalog"""
     n_unknown_users: int
 
 
-def _match(served: Served, rows: CheckedRows, held: ExitStack) -> _Matched:
+def _match(served: DistributedModel, rows: CheckedRows, held: ExitStack) -> _Matched:
     """Numbers in place of ids; what is persisted for it is let go with `held`."""
     known = (("user", served.users), ("item", served.items))
     ids = {name: id_column(rows.frame, name, integer=is_integer(frame)) for name, frame in known}
     numbered = known_numbers(rows.frame.withColumns(ids), "user", served.users, "user_number").persist()
     held.callback(numbered.unpersist)
     n_unknown = _unknown_users(numbered, served)
-    complete, strangers = _with_items(numbered.where(sf.col("user_number").isNotNull()), served)
-    held.callback(strangers.cached.unpersist)
-    return _Matched(complete, strangers, n_unknown)
+    complete, unknown_users = _with_items(numbered.where(sf.col("user_number").isNotNull()), served)
+    held.callback(unknown_users.cached.unpersist)
+    return _Matched(complete, unknown_users, n_unknown)
 
 
 def _highest(rows: CheckedRows, question: Question) -> float:
@@ -176,7 +178,7 @@ def _highest(rows: CheckedRows, question: Question) -> float:
     return float(found[0])
 
 
-def _unknown_users(numbered: DataFrame, served: Served) -> int:
+def _unknown_users(numbered: DataFrame, served: DistributedModel) -> int:
     """How many test users the model does not know; an error if it knows none."""
     by_user = numbered.groupBy("user").agg(sf.first("user_number").alias("number"))
     counts = by_user.agg(sf.count(sf.lit(1)), sf.count("number"), sf.min("user")).first()
@@ -186,15 +188,15 @@ def _unknown_users(numbered: DataFrame, served: Served) -> int:
     return int(counts[0] - counts[1])
 
 
-def _with_items(rows: DataFrame, served: Served) -> tuple[DataFrame, Numbered]:
-    """Rows with the numbers of their items; those the model does not know are numbered after the catalogue."""
+def _with_items(rows: DataFrame, served: DistributedModel) -> tuple[DataFrame, Numbered]:
+    """Rows with the numbers of their items; those the model does not know are numbered after the catalog."""
     known = known_numbers(rows, "item", served.items, "known_number")
     unknown = known.where(sf.col("known_number").isNull()).select(sf.col("item").alias("id")).distinct()
-    strangers = number_ids(unknown, "item", start=served.n_items)
-    others = strangers.frame.select(sf.col("id").alias("item"), sf.col("number").alias("other_number"))
+    unknown_users = number_ids(unknown, "item", start=served.n_items)
+    others = unknown_users.frame.select(sf.col("id").alias("item"), sf.col("number").alias("other_number"))
     number = sf.coalesce("known_number", "other_number").alias("item_number")
     kept = [sf.col(name) for name in rows.columns if name not in ("user", "item")]
-    return known.join(others, "item", "left").select(*kept, number), strangers
+    return known.join(others, "item", "left").select(*kept, number), unknown_users
 
 
 def _no_overlap(kind: str, example: Any, known: DataFrame) -> DataError:
@@ -205,17 +207,19 @@ def _no_overlap(kind: str, example: Any, known: DataFrame) -> DataError:
     )
 
 
-def _crowd(served: Served) -> Crowd:
+def _crowd(served: DistributedModel) -> ItemCounts:
     """Training users of each item, added up over the blocks."""
     shared = served.shared
-    if served.learnt.whole is not None:
-        return training_users(served.learnt.whole)
+    if served.learned.whole is not None:
+        return training_users(served.learned.whole)
     crowds = served.blocks.map(lambda block: training_users(block_model(shared.value, block)))
-    total: Crowd = crowds.treeReduce(lambda one, other: Crowd(one.by_item + other.by_item, one.users + other.users))
+    total: ItemCounts = crowds.treeReduce(
+        lambda one, other: ItemCounts(one.by_item + other.by_item, one.users + other.users)
+    )
     return total
 
 
-def _measured(served: Served, rows: DataFrame, plan: _Plan) -> _Found:
+def _measured(served: DistributedModel, rows: DataFrame, plan: _Plan) -> _Found:
     """One job: all tasks measure, what they found is merged on the way to the driver."""
     context = served.session.sparkContext
     shared, sent = served.shared, context.broadcast(plan)
@@ -232,22 +236,22 @@ def _measured(served: Served, rows: DataFrame, plan: _Plan) -> _Found:
 class _Task:
     """Measures the users of one block."""
 
-    learnt: "Broadcast[Learnt]"
+    learned: "Broadcast[Learned]"
     plan: "Broadcast[_Plan]"
 
-    def __call__(self, pair: tuple[ServedBlock, Arrays]) -> _Found:
+    def __call__(self, pair: tuple[ModelBlock, Arrays]) -> _Found:
         with task_threads():
-            found, error = guarded(lambda both: measure_block(self.learnt.value, self.plan.value, both))(pair)
+            found, error = guarded(lambda both: measure_block(self.learned.value, self.plan.value, both))(pair)
         return _Found((), {}, error) if error else found
 
 
-def measure_block(learnt: Learnt, plan: _Plan, pair: tuple[ServedBlock, Arrays]) -> _Found:
+def measure_block(learned: Learned, plan: _Plan, pair: tuple[ModelBlock, Arrays]) -> _Found:
     """Inside a task: the values of the users of one block who have test rows."""
-    block, dealt = pair
-    if not len(dealt["user_codes"]):
+    block, balanced_order = pair
+    if not len(balanced_order["user_codes"]):
         return _Found((), {})
-    model, question = block_model(learnt, block), plan.question
-    test = model.weigh(_test_rows(plan.layout, block, dealt))
+    model, question = block_model(learned, block), plan.question
+    test = model.weigh(_test_rows(plan.layout, block, balanced_order))
     if test.types is not None and test.ratings is None and test.weights is None and question.relevant is not None:
         raise DataError(
             f"the test rows have feedback types, for which {type(model).__name__} has no weights; give the evaluation "
@@ -260,7 +264,7 @@ def measure_block(learnt: Learnt, plan: _Plan, pair: tuple[ServedBlock, Arrays])
         ranking = rank_rated(model, labels, question.wanted, plan.crowd)
     else:
         exclude = question.exclude_seen
-        ranking = rank_catalogue(model, labels, question.wanted, exclude_seen=exclude, crowd=plan.crowd)
+        ranking = rank_catalog(model, labels, question.wanted, exclude_seen=exclude, crowd=plan.crowd)
     numbers = model.user_map.ids[labels.users]
     return _Found((_part(block.number, ranking, question, (labels, numbers, rule)),), ranking.top.shown)
 
@@ -284,9 +288,9 @@ def _part(number: int, ranking: Ranking, question: Question, what: tuple[Labels,
     )
 
 
-def _test_rows(layout: Layout, block: ServedBlock, dealt: Arrays) -> Interactions:
+def _test_rows(layout: Layout, block: ModelBlock, balanced_order: Arrays) -> Interactions:
     """The test rows of a block's users, repeated ones merged."""
-    rows, merged = merge_dealt(dealt, (block.first, block.first + block.n_users), layout)
+    rows, merged = merge_dealt(balanced_order, (block.first, block.first + block.n_users), layout)
     if merged.problem:
         raise DataError(merged.problem)
     if merged.rows and layout.duplicates == "error":
@@ -300,7 +304,7 @@ def _test_rows(layout: Layout, block: ServedBlock, dealt: Arrays) -> Interaction
     return Interactions(rows.users, rows.items, indptr, rows.item_codes, type_names=rows.type_names, **values)
 
 
-def _evaluation(served: Served, found: _Found, question: Question, unknown: tuple[int, int]) -> Evaluation:
+def _evaluation(served: DistributedModel, found: _Found, question: Question, unknown: tuple[int, int]) -> Evaluation:
     """The parts put together in the order of the users."""
     parts = sorted(found.parts, key=lambda part: part.number)
     n_users, n_excluded, n_rows, n_seen = (
@@ -327,7 +331,7 @@ def _total(parts: list[tuple[float, int]]) -> tuple[float, int]:
     return (math.fsum(value for value, _ in parts) / defined if defined else math.nan), defined
 
 
-def _users(served: Served, parts: list[_Part]) -> Users:
+def _users(served: DistributedModel, parts: list[_Part]) -> Users:
     """The values of each user, where they were asked for."""
     values = {name: np.concatenate([part.values[name] for part in parts]) for name in parts[0].values}
     if not values:

@@ -16,7 +16,7 @@ from topnrank.models.serving.recommend import recommend_table
 from topnrank.spark.data.columns import column_of, id_column
 from topnrank.spark.data.interactions import collect_table
 from topnrank.spark.data.partition import deal
-from topnrank.spark.jobs.distributed_model import Learnt, Served, ServedBlock, block_model, frame_of
+from topnrank.spark.jobs.distributed_model import DistributedModel, Learned, ModelBlock, block_model, frame_of
 from topnrank.spark.jobs.tables import frame_of_tables, is_integer, task_threads, with_ids
 
 UNKNOWN = ("error", "skip")
@@ -26,7 +26,7 @@ SCHEMA = "user bigint, item bigint, score float, rank int"
 
 
 def recommend_blocks(
-    served: Served,
+    served: DistributedModel,
     users: DataFrame | None = None,
     *,
     n: int = 10,
@@ -49,18 +49,18 @@ def recommend_blocks(
     if users is None:
         tables = served.blocks.flatMap(lambda block: _lists(shared.value, block, None, n, asked))
     else:
-        dealt = deal(_wanted(served, users, user_column, unknown), served.n_blocks, {"number": np.int64})
-        both = served.blocks.zip(dealt)
+        balanced_order = deal(_wanted(served, users, user_column, unknown), served.n_blocks, {"number": np.int64})
+        both = served.blocks.zip(balanced_order)
         tables = both.flatMap(lambda pair: _lists(shared.value, pair[0], pair[1]["number"], n, asked))
     lists = frame_of_tables(served.session, tables, SCHEMA)
     return with_ids(with_ids(lists, "user", served.users), "item", served.items).select("user", "item", "score", "rank")
 
 
 def _lists(
-    learnt: Learnt, block: ServedBlock, users: Int64Array | None, n: int, asked: RecommendOptions
+    learned: Learned, block: ModelBlock, users: Int64Array | None, n: int, asked: RecommendOptions
 ) -> Iterator[pa.Table]:
     """Inside a task: the lists of some users of a block, by number."""
-    model = block_model(learnt, block)
+    model = block_model(learned, block)
     numbers = np.arange(block.first, block.first + block.n_users) if users is None else np.sort(users)
     size = max(1, LIST_ROWS // n)
     for first in range(0, len(numbers), size):
@@ -69,7 +69,7 @@ def _lists(
         yield table.cast(pa.schema({"user": "int64", "item": "int64", "score": "float32", "rank": "int32"}.items()))
 
 
-def _wanted(served: Served, users: DataFrame, name: str, unknown: str) -> DataFrame:
+def _wanted(served: DistributedModel, users: DataFrame, name: str, unknown: str) -> DataFrame:
     """The users asked for, each once, with their numbers and blocks."""
     if name not in users.columns:
         raise ParameterError(
@@ -78,16 +78,16 @@ def _wanted(served: Served, users: DataFrame, name: str, unknown: str) -> DataFr
     ids = id_column(users, name, integer=is_integer(served.users))
     asked = users.select(ids.alias("id"), column_of(name).cast("string").alias("given")).dropDuplicates(["id"])
     if unknown == "error":
-        strangers = asked.join(served.users, "id", "left_anti").agg(sf.count(sf.lit(1)), sf.min("given")).first()
-        if strangers is not None and strangers[0]:
+        unknown_users = asked.join(served.users, "id", "left_anti").agg(sf.count(sf.lit(1)), sf.min("given")).first()
+        if unknown_users is not None and unknown_users[0]:
             raise UnknownIdError(
-                f"recommend: the model does not know {strangers[0]} of the users, for example {strangers[1]!r}; leave them "
+                f"recommend: the model does not know {unknown_users[0]} of the users, for example {unknown_users[1]!r}; leave them "
                 "out with unknown='skip'"
             )
     return asked.join(served.users, "id").select("number", "block")
 
 
-def _by_number(served: Served, options: SharedOptions) -> RecommendOptions:
+def _by_number(served: DistributedModel, options: SharedOptions) -> RecommendOptions:
     """The options with numbers in place of the ids of items."""
     for name in options:
         one_of("recommend: an option", name, tuple(SharedOptions.__annotations__))
@@ -106,7 +106,7 @@ def _by_number(served: Served, options: SharedOptions) -> RecommendOptions:
     return cast(RecommendOptions, asked)
 
 
-def item_numbers(served: Served, items: Any) -> Int64Array:
+def item_numbers(served: DistributedModel, items: Any) -> Int64Array:
     """Numbers of some item ids, in their order; UnknownIdError names one the model does not know."""
     given = np.atleast_1d(np.asarray(items, dtype=object)).tolist()
     table = pa.table({"place": np.arange(len(given)), "item": [str(one) for one in given]})

@@ -12,13 +12,15 @@ from pyspark.sql import types as kinds
 from topnrank._typing import Float32Array
 from topnrank.spark.data.columns import column_of, id_column
 from topnrank.spark.data.partition import deal_tables
-from topnrank.spark.jobs.distributed_model import Learnt, Served, ServedBlock, block_model
+from topnrank.spark.jobs.distributed_model import DistributedModel, Learned, ModelBlock, block_model
 from topnrank.spark.jobs.tables import frame_of_tables, is_integer, task_threads
 
 _NUMBERS = ("__user_number", "__item_number")
 
 
-def score_rows(served: Served, rows: DataFrame, names: tuple[str, str], output: str, *, drop: bool) -> DataFrame:
+def score_rows(
+    served: DistributedModel, rows: DataFrame, names: tuple[str, str], output: str, *, drop: bool
+) -> DataFrame:
     """`rows` with a column `output` of the scores of their users and items, the columns `names`.
 
     Rows of unknown users or items have NaN there, or are left out with `drop`. The rows are read once: a DataFrame may give
@@ -38,17 +40,17 @@ def score_rows(served: Served, rows: DataFrame, names: tuple[str, str], output: 
     block = sf.coalesce("__own", sf.pmod(sf.hash("__user", "__item"), sf.lit(served.n_blocks)))
     numbered = keyed.join(users, "__user", how).join(items, "__item", how)
     columns = [column_of(name) for name in rows.columns]
-    dealt = deal_tables(numbered.select(block.alias("__block"), *_NUMBERS, *columns), served.n_blocks)
+    balanced_order = deal_tables(numbered.select(block.alias("__block"), *_NUMBERS, *columns), served.n_blocks)
     shared = served.shared
-    tables = served.blocks.zip(dealt).flatMap(lambda both: _scored(shared.value, both[0], both[1], output))
+    tables = served.blocks.zip(balanced_order).flatMap(lambda both: _scored(shared.value, both[0], both[1], output))
     schema = kinds.StructType([*rows.schema.fields, kinds.StructField(output, kinds.FloatType())])
     return frame_of_tables(served.session, tables, schema)
 
 
-def _scored(learnt: Learnt, block: ServedBlock, dealt: list[pa.Table], output: str) -> Iterator[pa.Table]:
+def _scored(learned: Learned, block: ModelBlock, balanced_order: list[pa.Table], output: str) -> Iterator[pa.Table]:
     """Inside a task: the rows of a block without their numbers, with their scores."""
-    model = block_model(learnt, block)
-    for table in dealt:
+    model = block_model(learned, block)
+    for table in balanced_order:
         users, items = (table.column(place).combine_chunks() for place in (0, 1))
         known = np.asarray(pc.and_(users.is_valid(), items.is_valid()))
         scores: Float32Array = np.full(len(table), np.nan, np.float32)

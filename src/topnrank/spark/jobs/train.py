@@ -14,13 +14,13 @@ from topnrank.engines.adaptive import AdaptiveEngine
 from topnrank.engines.base import Engine
 from topnrank.models.base import Model
 from topnrank.models.factor.model import FactorModel
-from topnrank.models.linear.neighbors import NEIGHBOURS, WEIGHTS
+from topnrank.models.linear.neighbors import NEIGHBORS, WEIGHTS
 from topnrank.models.persistence import encode
 from topnrank.scorers import RatingResiduals
 from topnrank.scorers.base import NO_ROWS
 from topnrank.spark.data.interactions import SparkInteractions
 from topnrank.spark.engine.engine import SparkEngine
-from topnrank.spark.jobs.distributed_model import Learnt, Served, unfitted
+from topnrank.spark.jobs.distributed_model import DistributedModel, Learned, unfitted
 from topnrank.spark.jobs.prepare import PreparedBlocks, is_local, prepare_blocks
 from topnrank.spark.session.job_names import named
 from topnrank.training import Callback, Checkpoint, Progress, Recorder, Tolerance, train
@@ -42,28 +42,28 @@ def train_on_blocks(
     *,
     progress: bool = False,
     callbacks: Sequence[Callback] = (),
-) -> Served:
+) -> DistributedModel:
     """`local`, trained on `data`, whose rows stay in the cluster; `progress` and `callbacks` are those of `fit`.
 
-    Models in closed form (EASE, NeighbourRidge, ItemMean, Popularity, Random), and feedback that looks at all rows at once
+    Models in closed form (EASE, NeighborRidge, ItemMean, Popularity, Random), and feedback that looks at all rows at once
     (Grades, Relevance, ConversionRate, ItemCount, Recency) are for the driver, which collects the rows for them; factor
     models are trained in the cluster even so.
     """
     if not isinstance(local, FactorModel):
-        return Served.of_local(local.fit(data.collect()), data.session, like=data)
+        return DistributedModel.of_local(local.fit(data.collect()), data.session, like=data)
     sample = data.blocks.first().interactions(data.n_items, data.type_names)
     model = local.settled(sample)
     policy = feedback_from(model.policy(), sample)
     if not is_local(policy):
         local = type(local)(**local.get_params() | {"engine": "spark"})
         fitted = local.fit(data.collect(), checkpoint=checkpoint, progress=progress, callbacks=callbacks)
-        return Served.of_local(fitted, data.session, like=data)
+        return DistributedModel.of_local(fitted, data.session, like=data)
     return _trained(local, model, policy, data, Watching(checkpoint, progress, callbacks))
 
 
 def _trained(
     local: FactorModel, model: FactorModel, policy: Feedback, data: SparkInteractions, watching: Watching
-) -> Served:
+) -> DistributedModel:
     with named(data.session.sparkContext, "training lists"):
         prepared = prepare_blocks(data, policy, model.selection())
     run = _Run(model, prepared, data)
@@ -73,12 +73,12 @@ def _trained(
     }
     if isinstance(prepared.residuals, RatingResiduals):
         arrays["item_offsets"] = prepared.residuals.offsets
-    if (neighbours := prepared.fixed.neighbours) is not None:
-        kept: dict[str, Any] = {NEIGHBOURS: neighbours.items, WEIGHTS: neighbours.weights}
+    if (neighbors := prepared.frozen.neighbors) is not None:
+        kept: dict[str, Any] = {NEIGHBORS: neighbors.items, WEIGHTS: neighbors.weights}
         arrays |= kept
     facts = {"rows": data.n_rows, "protocol": model.task(), **prepared.facts, **facts}
-    learnt = Learnt(unfitted(local), arrays, facts, data.n_items)
-    served = Served.of_rows(learnt, data, run.engine.user_vectors())
+    learned = Learned(unfitted(local), arrays, facts, data.n_items)
+    served = DistributedModel.of_rows(learned, data, run.engine.user_vectors())
     served.blocks.count()  # made now: what it is made from is let go
     run.engine.close()
     prepared.lists.unpersist()
@@ -95,14 +95,14 @@ class _Run:
 
     def go(self, watching: Watching) -> dict[str, Any]:
         """Starts or resumes, trains to the end, and returns the facts of the training."""
-        model, fixed, recorder = self.model, self.prepared.fixed, Recorder()
-        state = model.start_state(self.data.n_users, self.data.n_items, fixed)
+        model, frozen, recorder = self.model, self.prepared.frozen, Recorder()
+        state = model.start_state(self.data.n_users, self.data.n_items, frozen)
         done, finished, saved = 0, False, None
         if watching.checkpoint is not None:
             saved = Checkpoint(watching.checkpoint, self._identity(), {"recorder": recorder})
             if (earlier := saved.resume()) is not None:
                 state, done, finished = earlier
-        problem = model.problem(NO_ROWS, fixed)
+        problem = model.problem(NO_ROWS, frozen)
         self.engine = SparkEngine(problem, state, self.data.session, self.prepared.lists)
         engine: Engine = AdaptiveEngine(self.engine) if problem.adaptive else self.engine
         if not finished:

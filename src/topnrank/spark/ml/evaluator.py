@@ -1,7 +1,7 @@
 """An Evaluator for `CrossValidator` and its like: how well the scores of `transform` rank each user's rows.
 
 Spark's own RankingEvaluator wants arrays of items; this one takes the rows as `transform` returns them, and gives what
-`topnrank.evaluate` gives under the protocol "rated". For the whole catalogue ask the model: `model.evaluate(test, ...)`.
+`topnrank.evaluate` gives under the protocol "rated". For the whole catalog ask the model: `model.evaluate(test, ...)`.
 """
 
 import math

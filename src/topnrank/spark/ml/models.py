@@ -22,7 +22,7 @@ from topnrank.evaluation.result import Evaluation
 from topnrank.models.base import Model
 from topnrank.models.registry import MODELS
 from topnrank.models.serving.filters import SharedOptions
-from topnrank.spark.jobs.distributed_model import Served
+from topnrank.spark.jobs.distributed_model import DistributedModel
 from topnrank.spark.jobs.evaluate import Question, QuestionOptions, evaluate_blocks
 from topnrank.spark.jobs.recommend import recommend_blocks
 from topnrank.spark.jobs.score import score_rows
@@ -35,12 +35,12 @@ from topnrank.spark.session.session import require_classic
 class RankingModel(SparkModel, LocalParams, MLReadable, MLWritable):  # type: ignore[misc]
     """A fitted model in the cluster; base of all."""
 
-    def __init__(self, served: Served | None = None) -> None:
+    def __init__(self, served: DistributedModel | None = None) -> None:
         super().__init__()
         self._served = served
 
     @property
-    def served(self) -> Served:
+    def served(self) -> DistributedModel:
         """The parts of the model in the cluster."""
         if self._served is None:
             raise NotFittedError(f"this {type(self).__name__} is empty; use fit, load or from_local")
@@ -95,7 +95,7 @@ class RankingModel(SparkModel, LocalParams, MLReadable, MLWritable):  # type: ig
         question = Question(**{"duplicates": self.getOrDefault("duplicates"), **options})
         return evaluate_blocks(self.served, test, self.columns(test.columns), question)
 
-    # -- what was learnt ----------------------------------------------------------------------------------------------
+    # -- what was learned ----------------------------------------------------------------------------------------------
 
     @property
     def rank(self) -> int:
@@ -111,14 +111,14 @@ class RankingModel(SparkModel, LocalParams, MLReadable, MLWritable):  # type: ig
 
     @property
     def userFactors(self) -> DataFrame:  # noqa: N802
-        """User vectors: id, features; with users="history" the sums over the users' items."""
+        """User vectors: id, features; with user_representation="history" the sums over the users' items."""
         self._item_factors()
         known = self.served
         parts = known.blocks.map(lambda block: _vectors(block.first, block.arrays["user_factors"]))
         return with_ids(frame_of_tables(known.session, parts, _VECTORS), "id", known.users).select("id", "features")
 
     def _item_factors(self) -> np.ndarray[Any, Any]:
-        arrays = self.served.learnt.arrays
+        arrays = self.served.learned.arrays
         if "item_factors" not in arrays:
             raise ParameterError(f"{type(self).__name__} has no vectors")
         return arrays["item_factors"]
@@ -148,7 +148,7 @@ class RankingModel(SparkModel, LocalParams, MLReadable, MLWritable):  # type: ig
             raise ParameterError(
                 f"{cls.__name__}.from_local: the model is a {type(local).__name__}; use {type(local).__name__}Model"
             )
-        made = cls(Served.of_local(local, session))
+        made = cls(DistributedModel.of_local(local, session))
         given = {name: value for name, value in local.get_params().items() if name not in NOT_ON_SPARK}
         made._set(**given)
         return made

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 OLDEST_SPARK = (3, 5)
 NEWEST_JAVA_OF_OLD_HADOOP = 22
 """Hadoop's client asks for a security manager before 3.4.3, which newer Java refuses."""
-LONGEST_CONNECT = 10.0
+MAX_CONNECT_SECONDS = 10.0
 """Seconds that a master is given to answer."""
 QUIET = {"spark.ui.showConsoleProgress": "false"}
 """Settings of a session made here, unless the caller sets them: progress is topnrank's own."""
@@ -94,7 +94,7 @@ def _check_master(master: str) -> None:
 def _answers(place: str) -> bool:
     host, _, port = place.rpartition(":")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=LONGEST_CONNECT).close()
+        socket.create_connection((host.strip("[]"), int(port)), timeout=MAX_CONNECT_SECONDS).close()
     except (OSError, ValueError):
         return False
     return True

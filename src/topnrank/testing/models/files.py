@@ -11,7 +11,7 @@ from topnrank.errors import ModelFileError, OutputError
 from topnrank.io import tensors as storage
 from topnrank.models.base import Model
 from topnrank.models.persistence import load
-from topnrank.testing.base import ModelUnderTest, columns, learnt
+from topnrank.testing.base import ModelUnderTest, columns, learned
 
 
 class FileTests(ModelUnderTest):
@@ -27,7 +27,7 @@ class FileTests(ModelUnderTest):
         loaded = load(path)
         assert type(loaded) is type(fitted)
         assert loaded.get_params() == fitted.get_params()
-        assert learnt(loaded) == learnt(fitted)
+        assert learned(loaded) == learned(fitted)
         assert loaded.fitted.facts == fitted.fitted.facts
         assert columns(loaded.recommend(n=5)) == columns(fitted.recommend(n=5))
         history = {fitted.item_ids_[3]: 5, fitted.item_ids_[8]: 2}

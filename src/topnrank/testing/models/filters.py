@@ -1,4 +1,4 @@
-"""Wishes of those who ask for lists: candidates of single users, high scores, groups; histories of many users."""
+"""OutputOptions of those who ask for lists: candidates of single users, high scores, groups; histories of many users."""
 
 # ruff: noqa: D102 (the name of a test says what it tests)
 

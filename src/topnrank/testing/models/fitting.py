@@ -9,7 +9,7 @@ import numpy as np
 from topnrank.data.interactions import Interactions
 from topnrank.models.base import Model
 from topnrank.scorers.neighbors import SCALE
-from topnrank.testing.base import ModelUnderTest, columns, fresh, learnt, with_text_ids
+from topnrank.testing.base import ModelUnderTest, columns, fresh, learned, with_text_ids
 
 
 class FittingTests(ModelUnderTest):
@@ -30,7 +30,7 @@ class FittingTests(ModelUnderTest):
         assert fitted.seen_indptr.tolist() == train.indptr.tolist()
         assert fitted.seen_indices.tolist() == train.indices.tolist()
 
-    def test_learnt_arrays_are_finite_and_have_a_row_for_each_user_item_or_seen_row(self, fitted: Model) -> None:
+    def test_learned_arrays_are_finite_and_have_a_row_for_each_user_item_or_seen_row(self, fitted: Model) -> None:
         sizes = {"user": len(fitted.user_map), "seen": len(fitted.seen_indices)}
         for name, array in fitted.fitted.arrays.items():
             assert array.dtype in (np.float32, np.int32, np.uint8), name
@@ -39,11 +39,11 @@ class FittingTests(ModelUnderTest):
             assert array.shape[0] == wanted, name
 
     def test_the_same_seed_gives_the_same_bits(self, fitted: Model, train: Interactions) -> None:
-        assert learnt(fresh(self.model).fit(train)) == learnt(fitted)
+        assert learned(fresh(self.model).fit(train)) == learned(fitted)
 
     def test_a_second_fit_forgets_the_first(self, fitted: Model, train: Interactions, test: Interactions) -> None:
         model = fresh(self.model).fit(test)
-        assert learnt(model.fit(train)) == learnt(fitted)
+        assert learned(model.fit(train)) == learned(fitted)
         assert columns(model.recommend(n=3)) == columns(fitted.recommend(n=3))
 
     def test_text_ids_give_the_same_recommendations(self, fitted: Model, train: Interactions) -> None:

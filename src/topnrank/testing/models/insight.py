@@ -18,9 +18,9 @@ class InsightTests(ModelUnderTest):
 
     def test_the_parts_of_an_explanation_make_the_score(self, fitted: Model, test: Interactions) -> None:
         users, items, history = fitted.user_ids_[[5, 5, 2]], fitted.item_ids_[[7, 30, 7]], ratings_of(test, 4)
-        if not {"history_factors", "neighbours"} & set(fitted.fitted.arrays):
+        if not {"history_factors", "neighbors"} & set(fitted.fitted.arrays):
             for question in ({"user": users, "item": items}, {"history": history, "item": items[0]}):
-                with pytest.raises(ParameterError, match="users='history'"):
+                with pytest.raises(ParameterError, match="user_representation='history'"):
                     fitted.explain(**question)
             return
         table = fitted.explain(users, items)
@@ -53,7 +53,7 @@ class InsightTests(ModelUnderTest):
 
     def test_similar_items_of_many(self, fitted: Model) -> None:
         items = fitted.item_ids_[[8, 1]].tolist()
-        if type(fitted).likeness is Model.likeness and "item_factors" not in fitted.fitted.arrays:
+        if type(fitted).item_similarity is Model.item_similarity and "item_factors" not in fitted.fitted.arrays:
             return
         table = fitted.similar_items(items, n=3)
         assert table.column_names == ["of", "item", "score", "rank"]
@@ -66,7 +66,7 @@ class InsightTests(ModelUnderTest):
             with pytest.raises(ParameterError, match="has no vectors"):
                 fitted.export_factors()
             return
-        if "neighbours" in fitted.fitted.arrays:
+        if "neighbors" in fitted.fitted.arrays:
             with pytest.raises(ParameterError, match="no product of vectors"):
                 fitted.export_factors()
             return

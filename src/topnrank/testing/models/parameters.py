@@ -33,7 +33,7 @@ class ParameterTests(ModelUnderTest):
         with pytest.raises(ParameterError, match="no_such_parameter"):
             fresh(self.model).set_params(no_such_parameter=1)
 
-    def test_clone_copies_parameters_and_nothing_learnt(self, fitted: Model) -> None:
+    def test_clone_copies_parameters_and_nothing_learned(self, fitted: Model) -> None:
         clone = pytest.importorskip("sklearn.base").clone
         copied = clone(fitted)
         assert type(copied) is type(fitted)

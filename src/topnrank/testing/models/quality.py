@@ -24,8 +24,8 @@ class QualityTests(ModelUnderTest):
         chance = evaluate(Random().fit(train), test)["ndcg@10"]
         assert evaluate(fitted, test)["ndcg@10"] > chance + 0.05
 
-    def test_it_can_be_evaluated_on_the_whole_catalogue(self, fitted: Model, test: Interactions) -> None:
-        result = evaluate(fitted, test, protocol="catalogue", metrics=["ndcg@10", "recall@20", "auc", "coverage@10"])
+    def test_it_can_be_evaluated_on_the_whole_catalog(self, fitted: Model, test: Interactions) -> None:
+        result = evaluate(fitted, test, protocol="catalog", metrics=["ndcg@10", "recall@20", "auc", "coverage@10"])
         assert all(0.0 < value <= 1.0 for value in result.values.values())
 
     def test_blocks_and_pairs_of_scores_agree(self, fitted: Model) -> None:

@@ -123,7 +123,7 @@ class RecommendingTests(ModelUnderTest):
     def test_similar_items_have_the_same_direction(self, fitted: Model) -> None:
         item = fitted.item_ids_[4]
         vectors = fitted.fitted.arrays.get("item_factors")
-        if type(fitted).likeness is not Model.likeness:
+        if type(fitted).item_similarity is not Model.item_similarity:
             pytest.skip(f"{type(fitted).__name__} has a measure of its own")
         if vectors is None:
             with pytest.raises(ParameterError, match="has no item vectors"):
@@ -137,7 +137,7 @@ class RecommendingTests(ModelUnderTest):
         assert is_close(table["score"], np.sort(expected)[::-1][:5])
 
     def test_similar_items_are_other_items_best_first(self, fitted: Model) -> None:
-        if type(fitted).likeness is Model.likeness and "item_factors" not in fitted.fitted.arrays:
+        if type(fitted).item_similarity is Model.item_similarity and "item_factors" not in fitted.fitted.arrays:
             pytest.skip(f"{type(fitted).__name__} knows no similar items")
         item = fitted.item_ids_[4]
         table = columns(fitted.similar_items(item, n=5))

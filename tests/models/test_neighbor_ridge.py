@@ -1,20 +1,20 @@
-"""NeighbourRidge beyond the conformance suite: what it scores, fades, explains and refuses."""
+"""NeighborRidge beyond the conformance suite: what it scores, fades, explains and refuses."""
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from test_catalogue import groups, ratings
+from test_catalog import groups, ratings
 
 import topnrank as tnr
-from topnrank import DataError, Interactions, NeighbourRidge, ParameterError
+from topnrank import DataError, Interactions, NeighborRidge, ParameterError
 
-SMALL = {"neighbours": 8, "regularization": 5.0}
+SMALL = {"neighbors": 8, "regularization": 5.0}
 
 
 def test_scores_are_sums_of_weights_over_the_likes():
     data = ratings()
-    model = NeighbourRidge(**SMALL).fit(data)
-    items, weights = model.fitted.arrays["neighbours"], model.fitted.arrays["neighbour_weights"]
+    model = NeighborRidge(**SMALL).fit(data)
+    items, weights = model.fitted.arrays["neighbors"], model.fitted.arrays["neighbor_weights"]
     W = np.zeros((data.n_items, data.n_items))
     np.put_along_axis(W, items.astype(np.int64), weights, axis=1)
     likes = np.zeros((data.n_users, data.n_items))
@@ -25,17 +25,17 @@ def test_scores_are_sums_of_weights_over_the_likes():
 
 def test_it_finds_the_groups():
     train, test = tnr.split_per_user(groups(), test=0.3)
-    assert tnr.evaluate(NeighbourRidge(**SMALL).fit(train), test, protocol="catalogue")["ndcg@10"] > 0.5
+    assert tnr.evaluate(NeighborRidge(**SMALL).fit(train), test, protocol="catalog")["ndcg@10"] > 0.5
 
 
 def test_recency_fades_likes():
     data = Interactions.from_arrays([1, 1, 2, 2, 3, 3], [1, 2, 1, 3, 2, 3], timestamps=[1, 2, 1, 2, 1, 2])
-    plain, faded = (NeighbourRidge(neighbours=2, regularization=1.0, recency=r).fit(data) for r in (None, 1.0))
+    plain, faded = (NeighborRidge(neighbors=2, regularization=1.0, recency=r).fit(data) for r in (None, 1.0))
     parts = plain.score_history(np.array([0]), None), plain.score_history(np.array([1]), None)
     assert_allclose(faded.score_history(np.array([0, 1]), None), 0.5 * parts[0] + parts[1], atol=1e-6)
     assert_allclose(faded.score_block(np.array([0]))[0], 0.5 * parts[0] + parts[1], atol=1e-6)
     with pytest.raises(DataError, match="recency needs timestamps"):
-        NeighbourRidge(recency=1.0).fit(groups())
+        NeighborRidge(recency=1.0).fit(groups())
 
 
 def visits():
@@ -51,38 +51,38 @@ def visits():
 
 def test_items_are_near_by_the_sessions_they_share():
     data = visits()
-    by_users, by_sessions = (NeighbourRidge(**SMALL, sessions=gap).fit(data) for gap in (None, 60.0))
-    neighbours = by_sessions.fitted.arrays["neighbours"]
+    by_users, by_sessions = (NeighborRidge(**SMALL, sessions=gap).fit(data) for gap in (None, 60.0))
+    neighbors = by_sessions.fitted.arrays["neighbors"]
     partner = np.arange(data.n_items) ^ 1
-    others = neighbours != np.arange(data.n_items)[:, None]
+    others = neighbors != np.arange(data.n_items)[:, None]
     assert (others.sum(axis=1) == 1).all()
-    assert_array_equal(neighbours[others], partner)
-    assert (by_users.fitted.arrays["neighbours"] != neighbours).any()
+    assert_array_equal(neighbors[others], partner)
+    assert (by_users.fitted.arrays["neighbors"] != neighbors).any()
     assert sorted(by_sessions.recommend(history=[0, 22], n=2)["item"].to_pylist()) == [1, 23]
 
 
 def test_a_gap_that_ends_no_session_changes_nothing():
     data = visits()
-    plain, sessions = (NeighbourRidge(**SMALL, sessions=gap).fit(data) for gap in (None, 1e6))
+    plain, sessions = (NeighborRidge(**SMALL, sessions=gap).fit(data) for gap in (None, 1e6))
     users = np.arange(data.n_users)
     assert_allclose(sessions.score_block(users), plain.score_block(users), atol=1e-6)
 
 
 def test_sessions_need_times():
     with pytest.raises(DataError, match="sessions need timestamps"):
-        NeighbourRidge(sessions=60.0).fit(groups())
+        NeighborRidge(sessions=60.0).fit(groups())
 
 
 def test_a_history_without_a_like_is_refused():
-    model = NeighbourRidge(**SMALL).fit(ratings())
+    model = NeighborRidge(**SMALL).fit(ratings())
     with pytest.raises(ParameterError, match="no item of this history counts as liked"):
         model.recommend(history=[(int(model.item_ids_[0]), 1.0)])
 
 
 @pytest.mark.parametrize(
     "settings",
-    [{"neighbours": 0}, {"regularization": 0.0}, {"shrink": -1.0}, {"longest": 0}, {"recency": 0.0}, {"sessions": 0.0}],
+    [{"neighbors": 0}, {"regularization": 0.0}, {"shrink": -1.0}, {"longest": 0}, {"recency": 0.0}, {"sessions": 0.0}],
 )
 def test_settings_that_make_no_sense_are_refused(settings):
     with pytest.raises(ParameterError, match=next(iter(settings))):
-        NeighbourRidge(**settings)
+        NeighborRidge(**settings)

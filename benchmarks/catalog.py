@@ -1,7 +1,7 @@
-"""Ranking the whole catalogue: every method tuned with the same effort, then tested.
+"""Ranking the whole catalog: every method tuned with the same effort, then tested.
 
-    TOPNRANK_DATA=folder python benchmarks/catalogue.py --data ml-1m --folder results [--methods als,ease] [--trials 8]
-    python benchmarks/catalogue_page.py --folder results
+    TOPNRANK_DATA=folder python benchmarks/catalog.py --data ml-1m --folder results [--methods als,ease] [--trials 8]
+    python benchmarks/catalog_page.py --folder results
 
 For each method so many settings are tried on the validation rows (NDCG@10 over all items): a known one and then some drawn
 at random from its space. The best is fitted anew on all training rows of each test split and measured. Every trial is a
@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 import topnrank as tnr
-from catalogue_data import DATA, LIKED, Split, Task, load
-from catalogue_methods import Method, Settings, methods
+from catalog_data import DATA, LIKED, Split, Task, load
+from catalog_methods import Method, Settings, methods
 from topnrank.io.atomic import write_atomically
 from topnrank.models.search_space import draw_settings
 
@@ -38,7 +38,7 @@ def run_once(method: Method, settings: Settings, seed: int, parts: Split) -> tup
     seconds = time.process_time() - started
     relevant = None if held_out.ratings is None else LIKED
     metrics = [*METRICS, COVERAGE]
-    result = tnr.evaluate(ranker, held_out, protocol="catalogue", metrics=metrics, relevant=relevant, num_threads=1)
+    result = tnr.evaluate(ranker, held_out, protocol="catalog", metrics=metrics, relevant=relevant, num_threads=1)
     return result, seconds
 
 

@@ -1,4 +1,4 @@
-"""The methods of the catalogue study: for each a search space, and how settings become a model.
+"""The methods of the catalog study: for each a search space, and how settings become a model.
 
 To add one: a `Method` in the table of its kind of data. `make(settings, seed)` returns an object with `fit(train)` that
 returns what `topnrank.evaluate` takes; all rows of `train` count as seen, whichever of them the model learns from.
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import topnrank as tnr
-from catalogue_peers import LikesAndDislikes, Peer, Restricted
+from catalog_peers import LikesAndDislikes, Peer, Restricted
 from topnrank.data.feedback.policies import Feedback
 from topnrank.evaluation.labels import Ranker
 from topnrank.models.search_space import Choice, Range, Space
@@ -26,7 +26,7 @@ class Search(NamedTuple):
     """The first trial: what was known to be good on such data, or the defaults of our own models"""
 
 
-NOTHING = Search({}, {})
+NO_FROZEN_TERMS = Search({}, {})
 
 
 class Fitter(Protocol):
@@ -49,10 +49,10 @@ class Method:
 
 
 BOUGHT = tnr.EventWeights({"view": 0.0, "cart": 0.0, "buy": 1.0})
-WEIGHED = tnr.ConversionRate("buy")
-"""The weights of events in every weighed model, ours and the peers': the share of pairs of a type that were bought, too."""
+WEIGHTED = tnr.ConversionRate("buy")
+"""The weights of events in every weighted model, ours and the peers': the share of pairs of a type that were bought, too."""
 EVENT_WEIGHTS: Mapping[str, tuple[str, Feedback]] = {
-    "": ("events weighed", WEIGHED),
+    "": ("events weighted", WEIGHTED),
     "-buys": ("purchases only", BOUGHT),
     "-equal": ("all events equal", tnr.Unary()),
 }
@@ -76,11 +76,11 @@ def methods(name: str, kind: str) -> dict[str, Method]:
         table["topnrank-paper"] = untuned("Top-N-Rank.ReLU as published", tnr.TopNRank.paper)
         table["topnrank-rated"] = untuned("TopNRank for rated items", tnr.TopNRank)
         table["topnrank-likes"] = own("TopNRank, likes only", ours["TopNRank"], "TopNRank", rows=LIKES)
-    table["neighbour-ridge"] = own("NeighbourRidge", ours["NeighbourRidge"], "NeighbourRidge")
+    table["neighbor-ridge"] = own("NeighborRidge", ours["NeighborRidge"], "NeighborRidge")
     if kind == "unary":
-        plain = without("recency", ours["NeighbourRidge"])
-        table["neighbour-ridge-plain"] = own("NeighbourRidge without recency", plain, "NeighbourRidge")
-    table["topnrank-no-neighbours"] = own("TopNRank without neighbours", ours["TopNRank"], "TopNRank", neighbours=0)
+        plain = without("recency", ours["NeighborRidge"])
+        table["neighbor-ridge-plain"] = own("NeighborRidge without recency", plain, "NeighborRidge")
+    table["topnrank-no-neighbors"] = own("TopNRank without neighbors", ours["TopNRank"], "TopNRank", neighbors=0)
     return table | {"topnrank": own("TopNRank", ours["TopNRank"], "TopNRank")}
 
 
@@ -94,17 +94,17 @@ def event_methods(searches: dict[str, Search], ours: dict[str, Search]) -> dict[
     table = {
         "bpr": bpr("implicit BPR, all events equal", searches["bpr"], tnr.Unary()),
         "bpr-buys": bpr("implicit BPR, purchases only", searches["bpr"], BOUGHT),
-        "warp": warp("LightFM WARP, events weighed", searches["warp"], WEIGHED),
-        "neighbour-ridge": own("NeighbourRidge", ours["NeighbourRidge"], "NeighbourRidge", feedback=WEIGHED),
+        "warp": warp("LightFM WARP, events weighted", searches["warp"], WEIGHTED),
+        "neighbor-ridge": own("NeighborRidge", ours["NeighborRidge"], "NeighborRidge", feedback=WEIGHTED),
     }
     for suffix, (words, feedback) in EVENT_WEIGHTS.items():
         table[f"als{suffix}"] = als(f"implicit ALS, {words}", searches["als"], feedback)
         table[f"ease{suffix}"] = ease(f"EASE, {words}", searches["ease"], feedback)
-    for name, kind in (("neighbour-ridge-plain", "NeighbourRidge"), ("topnrank-plain", "TopNRank")):
-        table[name] = own(f"{kind} without sessions", without("sessions", ours[kind]), kind, feedback=WEIGHED)
+    for name, kind in (("neighbor-ridge-plain", "NeighborRidge"), ("topnrank-plain", "TopNRank")):
+        table[name] = own(f"{kind} without sessions", without("sessions", ours[kind]), kind, feedback=WEIGHTED)
     table["topnrank-buys"] = own("TopNRank, purchases only", ours["TopNRank"], "TopNRank", rows=BOUGHT)
     table["topnrank-equal"] = own("TopNRank, all events equal", ours["TopNRank"], "TopNRank", feedback=tnr.Unary())
-    return table | {"topnrank": own("TopNRank", ours["TopNRank"], "TopNRank", feedback=WEIGHED)}
+    return table | {"topnrank": own("TopNRank", ours["TopNRank"], "TopNRank", feedback=WEIGHTED)}
 
 
 LIKES = LikesAndDislikes(dislike=0.0)
@@ -196,14 +196,14 @@ _OWN_DENSE: dict[str, Search] = {
         {
             "learning_rate": Range(0.07, 0.16, log=True),
             "regularization": Range(0.006, 0.06, log=True),
-            "neighbour_penalty": Range(100, 500, log=True),
+            "neighbor_penalty": Range(100, 500, log=True),
             "epochs": Choice((15, 20, 25)),
         },
-        {"learning_rate": 0.1, "regularization": 0.02, "neighbour_penalty": 200.0, "epochs": 20},
+        {"learning_rate": 0.1, "regularization": 0.02, "neighbor_penalty": 200.0, "epochs": 20},
     ),
-    "NeighbourRidge": Search(
-        {"neighbours": Choice((50, 100, 200)), "regularization": Range(50, 600, log=True)},
-        {"neighbours": 100, "regularization": 200.0},
+    "NeighborRidge": Search(
+        {"neighbors": Choice((50, 100, 200)), "regularization": Range(50, 600, log=True)},
+        {"neighbors": 100, "regularization": 200.0},
     ),
 }
 _OWN_SPARSE: dict[str, Search] = {
@@ -212,12 +212,12 @@ _OWN_SPARSE: dict[str, Search] = {
             "recency": Choice((1.5, 2.0, 3.0, 4.0)),
             "learning_rate": Range(0.03, 0.1, log=True),
             "regularization": Range(0.2, 2.0, log=True),
-            "neighbour_penalty": Range(40, 200, log=True),
+            "neighbor_penalty": Range(40, 200, log=True),
             "epochs": Choice((3, 4, 6)),
         },
-        {"recency": 2.0, "learning_rate": 0.1, "regularization": 1.0, "neighbour_penalty": 100.0, "epochs": 4},
+        {"recency": 2.0, "learning_rate": 0.1, "regularization": 1.0, "neighbor_penalty": 100.0, "epochs": 4},
     ),
-    "NeighbourRidge": Search(
+    "NeighborRidge": Search(
         {"recency": Choice((1.5, 2.0, 3.0, 4.0)), "regularization": Range(20, 300, log=True)},
         {"recency": 2.0, "regularization": 100.0},
     ),
@@ -229,7 +229,7 @@ _OWN_EVENTS: dict[str, Search] = {
             "recency": Choice((None, 32.0, 128.0)),
             "learning_rate": Range(0.01, 0.1, log=True),
             "regularization": Range(0.3, 3.0, log=True),
-            "neighbour_penalty": Range(10, 100, log=True),
+            "neighbor_penalty": Range(10, 100, log=True),
             "epochs": Choice((3, 4, 6)),
         },
         {
@@ -237,11 +237,11 @@ _OWN_EVENTS: dict[str, Search] = {
             "recency": None,
             "learning_rate": 0.02,
             "regularization": 1.0,
-            "neighbour_penalty": 30.0,
+            "neighbor_penalty": 30.0,
             "epochs": 4,
         },
     ),
-    "NeighbourRidge": Search(
+    "NeighborRidge": Search(
         {
             "sessions": Choice((30.0, 60.0, 300.0, 1800.0)),
             "recency": Choice((None, 32.0, 128.0)),
@@ -258,7 +258,7 @@ OWN_SEARCHES = {
     "retail-rocket": _OWN_EVENTS,
 }
 """Of this library's models, by data set. Recency, the order of a user's events, is used where the last one is held out."""
-OWN_SETTINGS: dict[str, Settings] = {"TopNRank": {"protocol": "catalogue", "factors": 64}, "NeighbourRidge": {}}
+OWN_SETTINGS: dict[str, Settings] = {"TopNRank": {"protocol": "catalog", "factors": 64}, "NeighborRidge": {}}
 
 # -- how settings become models ------------------------------------------------------------------------------------------
 
@@ -266,22 +266,22 @@ OWN_SETTINGS: dict[str, Settings] = {"TopNRank": {"protocol": "catalogue", "fact
 def controls(kind: str) -> dict[str, Method]:
     """Methods without settings; means of ratings where there are ratings."""
     table = {
-        "random": Method("random order", lambda _, seed: tnr.Random(seed=seed), NOTHING),
-        "popularity": Method("popularity", lambda *_: tnr.Popularity(), NOTHING, random=False),
+        "random": Method("random order", lambda _, seed: tnr.Random(seed=seed), NO_FROZEN_TERMS),
+        "popularity": Method("popularity", lambda *_: tnr.Popularity(), NO_FROZEN_TERMS, random=False),
     }
     if kind == "ratings":
         liked = lambda *_: Restricted(tnr.Popularity(), LIKES)  # noqa: E731
-        table["popularity-likes"] = Method("popularity, likes only", liked, NOTHING, random=False)
-        table["item-mean"] = Method("item mean", lambda *_: tnr.ItemMean(), NOTHING, random=False)
+        table["popularity-likes"] = Method("popularity, likes only", liked, NO_FROZEN_TERMS, random=False)
+        table["item-mean"] = Method("item mean", lambda *_: tnr.ItemMean(), NO_FROZEN_TERMS, random=False)
     if kind == "events":
         bought = lambda *_: Restricted(tnr.Popularity(), BOUGHT)  # noqa: E731
-        table["popularity-buys"] = Method("popularity, purchases only", bought, NOTHING, random=False)
+        table["popularity-buys"] = Method("popularity, purchases only", bought, NO_FROZEN_TERMS, random=False)
     return table
 
 
 def untuned(label: str, kind: Callable[..., tnr.Model]) -> Method:
     """A model of this library with its own settings."""
-    return Method(label, lambda _, seed: kind(seed=seed), NOTHING)
+    return Method(label, lambda _, seed: kind(seed=seed), NO_FROZEN_TERMS)
 
 
 def als(label: str, search: Search, feedback: Feedback | None = None) -> Method:
@@ -353,4 +353,4 @@ def own(label: str, search: Search, kind: str, rows: Feedback | None = None, **f
         model.set_params(**{key: value for key, value in given.items() if key in model.get_params()})
         return model if rows is None else Restricted(model, rows)
 
-    return Method(label, make, search, random=kind != "NeighbourRidge")
+    return Method(label, make, search, random=kind != "NeighborRidge")

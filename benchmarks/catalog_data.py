@@ -1,4 +1,4 @@
-"""The data sets of the catalogue study: which rows are learnt from, which are held out, and in what words to say it."""
+"""The data sets of the catalog study: which rows are learned from, which are held out, and in what words to say it."""
 
 import os
 import sys
@@ -73,7 +73,7 @@ def _hold_out(data: tnr.Interactions, share: float, seed: int) -> Split:
     assert data.ratings is not None
     group = 2 * data.user_index.astype(np.int64) + (data.ratings >= LIKED)
     counts = np.bincount(group, minlength=2 * data.n_users)
-    order = np.lexsort((stream(seed, "catalogue study").random(len(data)), group))
+    order = np.lexsort((stream(seed, "catalog study").random(len(data)), group))
     place = np.arange(len(data)) - (np.cumsum(counts) - counts)[group[order]]
     chosen = np.zeros(len(data), dtype=np.bool_)
     chosen[order] = place < np.round(share * counts)[group[order]]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.testing import assert_array_equal
 
-from topnrank.evaluation._metrics_kernel import WHOLE, order_lists, place_in_catalogue
+from topnrank.evaluation._metrics_kernel import WHOLE, order_lists, place_in_catalog
 from topnrank.rng import stream
 
 scores = st.sampled_from([np.nan, -np.inf, -1.0, -0.0, 0.0, 0.5, 2.0, np.inf]).map(np.float32)
@@ -29,7 +29,7 @@ def test_places_are_exact_down_to_the_depth(n_items, depth):
     levels = [np.unique(row[~np.isnan(row)])[::-1][:: draw.integers(1, 9)] for row in block]
     levels = [np.append(own, np.float32(np.nan)) for own in levels]
     indptr = np.concatenate(([0], np.cumsum([own.size for own in levels])))
-    above, tied, length = place_in_catalogue(block, indptr, np.concatenate(levels), depth)
+    above, tied, length = place_in_catalog(block, indptr, np.concatenate(levels), depth)
     for user, (row, own) in enumerate(zip(block, levels, strict=True)):
         assert length[user] == np.count_nonzero(~np.isnan(row))
         for level, score in enumerate(own):

@@ -1,7 +1,7 @@
-"""CPU seconds of training for the catalogue on MovieLens 1M, TopNRank and implicit's ALS in turn: writes
-docs/results/catalogue_time.md.
+"""CPU seconds of training for the catalog on MovieLens 1M, TopNRank and implicit's ALS in turn: writes
+docs/results/catalog_time.md.
 
-TOPNRANK_DATA=folder OMP_NUM_THREADS=1 python benchmarks/catalogue_time.py
+TOPNRANK_DATA=folder OMP_NUM_THREADS=1 python benchmarks/catalog_time.py
 """
 
 import time
@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 
 import topnrank as tnr
-from catalogue_data import load
-from catalogue_methods import methods
+from catalog_data import load
+from catalog_methods import methods
 from common import environment
 
 REPEATS = 3
-PAGE = Path(__file__).parent.parent / "docs" / "results" / "catalogue_time.md"
+PAGE = Path(__file__).parent.parent / "docs" / "results" / "catalog_time.md"
 RUNS: dict[str, tuple[str, dict[str, Any]]] = {
     "implicit ALS": ("als", {"alpha": 7.0, "regularization": 80.0}),
     "TopNRank, defaults": ("topnrank", {}),
     "TopNRank, 12 epochs": ("topnrank", {"learning_rate": 0.12, "epochs": 12}),
-    "TopNRank without neighbours, 12 epochs": (
-        "topnrank-no-neighbours",
+    "TopNRank without neighbors, 12 epochs": (
+        "topnrank-no-neighbors",
         {"learning_rate": 0.12, "epochs": 12},
     ),
 }
@@ -41,12 +41,12 @@ def main() -> None:
             fitted = model.fit(train)
             if repeat:
                 seconds[name].append(time.process_time() - start)
-            quality[name] = tnr.evaluate(fitted, test, protocol="catalogue", metrics="ndcg@10")["ndcg@10"]
+            quality[name] = tnr.evaluate(fitted, test, protocol="catalog", metrics="ndcg@10")["ndcg@10"]
     base = float(np.median(seconds["implicit ALS"]))
     lines = [
-        "# Training time for the catalogue, beside ALS",
+        "# Training time for the catalog, beside ALS",
         "",
-        "MovieLens 1M, split 0 of the [catalogue study](catalogue.md), 64 factors, one thread; the methods were fitted in "
+        "MovieLens 1M, split 0 of the [catalog study](catalog.md), 64 factors, one thread; the methods were fitted in "
         "turn in one process, after one round that compiles. Quality is on the test rows; settings are "
         "defaults and known ones.",
         "",

@@ -1,4 +1,4 @@
-"""How models of other libraries, and models on some of the rows, join the catalogue study."""
+"""How models of other libraries, and models on some of the rows, join the catalog study."""
 
 from dataclasses import dataclass
 from typing import Any, final
@@ -53,9 +53,9 @@ class Restricted:
 
     def fit(self, train: tnr.Interactions) -> Ranker:
         """Fits on the rows of a weight above 0."""
-        weighed = self.feedback(train)
-        assert weighed.weights is not None
-        self.model.fit(weighed.take(weighed.weights > 0))
+        weighted = self.feedback(train)
+        assert weighted.weights is not None
+        self.model.fit(weighted.take(weighted.weights > 0))
         seen = train.take(train.pair_starts)
         self.user_map, self.item_map = train.users, train.items
         self.seen_indptr, self.seen_indices = seen.indptr, seen.indices

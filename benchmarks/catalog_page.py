@@ -1,6 +1,6 @@
-"""The page of the catalogue study, docs/results/catalogue.md, from the folder that benchmarks/catalogue.py filled.
+"""The page of the catalog study, docs/results/catalog.md, from the folder that benchmarks/catalog.py filled.
 
-TOPNRANK_DATA=folder python benchmarks/catalogue_page.py --folder results [--markdown docs/results/catalogue.md]
+TOPNRANK_DATA=folder python benchmarks/catalog_page.py --folder results [--markdown docs/results/catalog.md]
 """
 
 import argparse
@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from catalogue import METRICS, read_test, read_trials
-from catalogue_data import DATA, Task, load
-from catalogue_methods import Method, methods
+from catalog import METRICS, read_test, read_trials
+from catalog_data import DATA, Task, load
+from catalog_methods import Method, methods
 from common import environment
 from topnrank.experiments.compare.result import Cell, Comparison
 from topnrank.experiments.report.formatting import metric_label, number, spaced, told
@@ -25,16 +25,16 @@ from topnrank.io.atomic import write_atomically
 
 LIGHTFM = ("lightfm", "lightfm-next")
 """The second is a fork that builds with newer compilers."""
-INTRODUCTION = """# Ranking the whole catalogue
+INTRODUCTION = """# Ranking the whole catalog
 
-Every item of the catalogue is ranked for every user, never a sample of them. NDCG is binary with log2 discounts, its
+Every item of the catalog is ranked for every user, never a sample of them. NDCG is binary with log2 discounts, its
 ideal cut at the number of relevant items; recall is hits / relevant items; tied scores count with their expected
 value.
 
 Each method was tuned with the same number of trials, compared by NDCG@10 on validation rows: first a setting known to
 be good (for this library's models their defaults), then settings drawn at random from the space shown. The known
 settings and the defaults come from earlier work on the same data with other splits, which put more effort into this
-library's models than into the others. Training time beside ALS: [catalogue_time.md](catalogue_time.md). Where there
+library's models than into the others. Training time beside ALS: [catalog_time.md](catalog_time.md). Where there
 are three splits, rows tested in the second and third were training or validation rows of the first, for all methods
 alike. A method with more trials than the others was searched in another space, too; all of its trials are counted.
 
@@ -89,7 +89,7 @@ def compared(task: Task, rows: list[Row]) -> Comparison:
             repeat=repeat,
             fit_seconds=facts["cpu_seconds"],
             evaluate_seconds=0.0,
-            values={("catalogue", metric): facts["values"][metric] for metric in METRICS},
+            values={("catalog", metric): facts["values"][metric] for metric in METRICS},
             curve=[],
             error=None,
         )
@@ -97,7 +97,7 @@ def compared(task: Task, rows: list[Row]) -> Comparison:
         for repeat, facts in enumerate(row.facts)
     }
     names = tuple(row.label for row in rows)
-    shape = ("catalogue",), METRICS, len(task.repeats(random=True)), task.data.users.ids
+    shape = ("catalog",), METRICS, len(task.repeats(random=True)), task.data.users.ids
     return Comparison(names, *shape, settings={}, facts={}, cells=cells)
 
 
@@ -111,7 +111,7 @@ def table(header: list[str], lines: list[list[str]]) -> list[str]:
 
 def scores(comparison: Comparison, rows: list[Row]) -> list[str]:
     """Means, seconds and coverage; the best mean of each metric is bold."""
-    means = {metric: [comparison.mean(row.label, "catalogue", metric) for row in rows] for metric in METRICS}
+    means = {metric: [comparison.mean(row.label, "catalog", metric) for row in rows] for metric in METRICS}
     header = ["method", "NDCG@10", "95 % interval", *map(metric_label, METRICS[1:]), "coverage", "CPU s", "trials"]
     lines = []
     for place, row in enumerate(rows):
@@ -119,7 +119,7 @@ def scores(comparison: Comparison, rows: list[Row]) -> list[str]:
         for metric in METRICS:
             text = number(means[metric][place])
             shown.append(f"**{text}**" if means[metric][place] == max(means[metric]) else text)
-        low, high = bootstrap_interval(comparison.values(row.label, "catalogue", METRICS[0]))
+        low, high = bootstrap_interval(comparison.values(row.label, "catalog", METRICS[0]))
         coverage = statistics.mean(facts["coverage"] for facts in row.facts)
         seconds = statistics.median(facts["cpu_seconds"] for facts in row.facts)
         last = [f"{coverage:.3f}", f"{seconds:.1f}", str(len(row.trials) or "-")]
@@ -161,7 +161,7 @@ NOTES = {
 Shares were first rounded down; after ALS came out below what earlier work had found, they were rounded to the
 nearest whole number and everything was run again, and each search begins with a setting known to be good. WARP
 is capped at 40 epochs and would gain a little from more. "TopNRank, likes only" has what ALS, EASE, WARP and
-BPR have. Trained for rated items, as published or with our defaults, Top-N-Rank ranks the catalogue below
+BPR have. Trained for rated items, as published or with our defaults, Top-N-Rank ranks the catalog below
 popularity.
 """,
     "ml-100k": """
@@ -169,14 +169,14 @@ BPR was searched in a second space after its test; the first one had the better 
 stays.
 """,
     "amazon-video-games": """
-TopNRank and NeighbourRidge use the order of a user's items (recency), which the others do not take.
-NeighbourRidge without it is level with EASE: the lead is the order's, and TopNRank adds nothing to its
-neighbour term at NDCG@10.
+TopNRank and NeighborRidge use the order of a user's items (recency), which the others do not take.
+NeighborRidge without it is level with EASE: the lead is the order's, and TopNRank adds nothing to its
+neighbor term at NDCG@10.
 """,
     "retail-rocket": """
-What leads is the sessions: events of a user less than a minute or so apart. NeighbourRidge and TopNRank count items
+What leads is the sessions: events of a user less than a minute or so apart. NeighborRidge and TopNRank count items
 together by them, the others do not know them; without sessions our models are behind EASE and ALS with all events
-equal. EASE on sessions would be NeighbourRidge with all items as neighbours; it was not run. Weights by conversion bring
+equal. EASE on sessions would be NeighborRidge with all items as neighbors; it was not run. Weights by conversion bring
 nothing here: all events equal are as good or better, for ours as for ALS and EASE; purchases alone are too few.
 
 The file holds out pairs, not a time: what a user looked at just before and after the purchase is training data, for all

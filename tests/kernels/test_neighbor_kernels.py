@@ -1,4 +1,4 @@
-"""The neighbour ridge against a literal NumPy transcription of its formulas, and leaving out against fitting again."""
+"""The neighbor ridge against a literal NumPy transcription of its formulas, and leaving out against fitting again."""
 
 import numpy as np
 import pytest
@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from topnrank.kernels.jit import threads
-from topnrank.models.linear._neighbors_kernel import pair_links
-from topnrank.models.linear.neighbors import Liked, Ridge, fit_neighbours, seen_from_sources
+from topnrank.models.linear._neighbors_kernel import pair_neighbor_scores
+from topnrank.models.linear.neighbors import LikedItems, Ridge, fit_neighbors, seen_from_sources
 
-RIDGE = Ridge(neighbours=4, penalty=3.0, shrink=2.0)
+RIDGE = Ridge(neighbors=4, penalty=3.0, shrink=2.0)
 
 
 def random_likes(users=60, items=15, share=0.3, seed=0):
@@ -23,7 +23,7 @@ def random_likes(users=60, items=15, share=0.3, seed=0):
 def as_liked(X):
     """The matrix as CSR."""
     indptr = np.concatenate([[0], np.cumsum((X > 0).sum(axis=1))]).astype(np.int64)
-    return Liked(indptr, np.nonzero(X)[1].astype(np.int32), X.shape[1])
+    return LikedItems(indptr, np.nonzero(X)[1].astype(np.int32), X.shape[1])
 
 
 def literal(X, ridge):
@@ -36,7 +36,7 @@ def literal(X, ridge):
     for i in range(len(G)):
         cosine = G[i] / np.maximum(np.sqrt(G[i, i] * np.diag(G)) + ridge.shrink * scale, 1e-9)
         cosine[i] = 0.0
-        order = np.argsort(-cosine, kind="stable")[: ridge.neighbours]
+        order = np.argsort(-cosine, kind="stable")[: ridge.neighbors]
         N = order[cosine[order] > 0]
         A = G[np.ix_(N, N)] + ridge.penalty * scale * np.eye(len(N))
         W[N, i] = np.linalg.solve(A, G[N, i])
@@ -47,8 +47,8 @@ def dense(solved, n_items):
     """The solved weights as a matrix."""
     W = np.zeros((n_items, n_items))
     for i in range(n_items):
-        mine = solved.neighbours.items[i] != i
-        W[solved.neighbours.items[i][mine], i] = solved.neighbours.weights[i][mine]
+        mine = solved.neighbors.items[i] != i
+        W[solved.neighbors.items[i][mine], i] = solved.neighbors.weights[i][mine]
     return W
 
 
@@ -56,7 +56,7 @@ def dense(solved, n_items):
 @pytest.mark.parametrize("seed", range(3))
 def test_weights_are_those_of_the_formulas(ridge, seed):
     X = random_likes(seed=seed)
-    W = dense(fit_neighbours(as_liked(X), ridge), X.shape[1])
+    W = dense(fit_neighbors(as_liked(X), ridge), X.shape[1])
     assert_allclose(W, literal(X, ridge), atol=2e-6)
 
 
@@ -64,17 +64,17 @@ def test_weights_are_those_of_the_formulas(ridge, seed):
 @given(st.lists(st.lists(st.booleans(), min_size=6, max_size=6), min_size=1, max_size=9))
 def test_weights_of_any_small_likes(rows):
     X = np.array(rows, float)
-    ridge = Ridge(5, 1.0, 1.0)  # all other items may be neighbours, so that ties in the cosine do not matter
-    assert_allclose(dense(fit_neighbours(as_liked(X), ridge), 6), literal(X, ridge), atol=2e-6)
+    ridge = Ridge(5, 1.0, 1.0)  # all other items may be neighbors, so that ties in the cosine do not matter
+    assert_allclose(dense(fit_neighbors(as_liked(X), ridge), 6), literal(X, ridge), atol=2e-6)
 
 
-def test_all_other_items_as_neighbours_give_ease():
+def test_all_other_items_as_neighbors_give_ease():
     X = random_likes(items=8)
     ridge = Ridge(7, 2.0, 0.0, 0.0)
     P = np.linalg.inv(X.T @ X + 2.0 * np.eye(8))
     B = -P / np.diag(P)
     np.fill_diagonal(B, 0.0)
-    solved = fit_neighbours(as_liked(X), ridge)
+    solved = fit_neighbors(as_liked(X), ridge)
     W = dense(solved, 8)
     B[:, 5] = B[5] = 0.0  # nobody likes it
     assert_allclose(W, B, atol=2e-6)
@@ -84,15 +84,17 @@ def test_all_other_items_as_neighbours_give_ease():
 def test_left_out_links_are_those_of_regressions_without_the_user(faded):
     X = random_likes()
     ridge = Ridge(4, 3.0, 2.0, 0.25)
-    strengths = np.random.default_rng(1).random(int(X.sum())).astype(np.float32) if faded else np.empty(0, np.float32)
+    recency_weights = (
+        np.random.default_rng(1).random(int(X.sum())).astype(np.float32) if faded else np.empty(0, np.float32)
+    )
     R = X.copy()
     if faded:
-        R[X > 0] = strengths
-    solved = fit_neighbours(as_liked(X)._replace(strengths=strengths), ridge, left_out=True)
+        R[X > 0] = recency_weights
+    solved = fit_neighbors(as_liked(X)._replace(recency_weights=recency_weights), ridge, left_out=True)
     W = dense(solved, X.shape[1])
     w = np.maximum(X.sum(axis=1), 1.0) ** -ridge.user_power
     scale = (w * X.sum(axis=1)).sum() / X.sum()
-    for user, item, link in zip(*np.nonzero(X), solved.links, strict=True):
+    for user, item, link in zip(*np.nonzero(X), solved.neighbor_scores, strict=True):
         N = np.flatnonzero(W[:, item])
         others = np.delete(X, user, axis=0)
         weights = np.delete(w, user)
@@ -101,34 +103,36 @@ def test_left_out_links_are_those_of_regressions_without_the_user(faded):
         assert link == pytest.approx(R[user, N] @ without, abs=2e-6)
 
 
-def with_sessions(X, strengths, seed=2):
+def with_sessions(X, recency_weights, seed=2):
     """Each user's likes cut into up to three sessions at random; those, and the matrix of sessions."""
     users = np.nonzero(X)[0]
     _, sessions = np.unique(3 * users + np.random.default_rng(seed).integers(0, 3, users.size), return_inverse=True)
     S = np.zeros((sessions.max() + 1, X.shape[1]))
     S[sessions, np.nonzero(X)[1]] = 1.0
-    return as_liked(X)._replace(sessions=sessions.astype(np.int64), strengths=strengths), S
+    return as_liked(X)._replace(sessions=sessions.astype(np.int64), recency_weights=recency_weights), S
 
 
 def test_sessions_take_the_place_of_users():
     X = random_likes()
     liked, S = with_sessions(X, np.empty(0, np.float32))
-    assert_allclose(dense(fit_neighbours(liked, RIDGE), X.shape[1]), literal(S, RIDGE), atol=2e-6)
+    assert_allclose(dense(fit_neighbors(liked, RIDGE), X.shape[1]), literal(S, RIDGE), atol=2e-6)
 
 
 @pytest.mark.parametrize("faded", [False, True])
 def test_left_out_links_are_those_of_regressions_without_the_session(faded):
     X = random_likes()
-    strengths = np.random.default_rng(1).random(int(X.sum())).astype(np.float32) if faded else np.empty(0, np.float32)
+    recency_weights = (
+        np.random.default_rng(1).random(int(X.sum())).astype(np.float32) if faded else np.empty(0, np.float32)
+    )
     R = X.copy()
     if faded:
-        R[X > 0] = strengths
-    liked, S = with_sessions(X, strengths)
-    solved = fit_neighbours(liked, RIDGE, left_out=True)
+        R[X > 0] = recency_weights
+    liked, S = with_sessions(X, recency_weights)
+    solved = fit_neighbors(liked, RIDGE, left_out=True)
     W = dense(solved, X.shape[1])
     w = S.sum(axis=1) ** -RIDGE.user_power
     scale = (w * S.sum(axis=1)).sum() / S.sum()
-    for user, item, session, link in zip(*np.nonzero(X), liked.sessions, solved.links, strict=True):
+    for user, item, session, link in zip(*np.nonzero(X), liked.sessions, solved.neighbor_scores, strict=True):
         N = np.flatnonzero(W[:, item])
         others, weights = np.delete(S, session, axis=0), np.delete(w, session)
         A = others[:, N].T @ (weights[:, None] * others[:, N]) + RIDGE.penalty * scale * np.eye(len(N))
@@ -140,10 +144,10 @@ def test_one_session_for_each_user_is_none():
     X = random_likes()
     plain = as_liked(X)
     parted = plain._replace(sessions=np.nonzero(X)[0].astype(np.int64))
-    expected, found = (fit_neighbours(likes, RIDGE, left_out=True) for likes in (plain, parted))
-    assert_array_equal(found.neighbours.items, expected.neighbours.items)
-    assert_allclose(found.neighbours.weights, expected.neighbours.weights, atol=1e-7)
-    assert_allclose(found.links, expected.links, atol=1e-6)
+    expected, found = (fit_neighbors(likes, RIDGE, left_out=True) for likes in (plain, parted))
+    assert_array_equal(found.neighbors.items, expected.neighbors.items)
+    assert_allclose(found.neighbors.weights, expected.neighbors.weights, atol=1e-7)
+    assert_allclose(found.neighbor_scores, expected.neighbor_scores, atol=1e-6)
 
 
 def test_likes_beyond_the_longest_session_have_links_too():
@@ -152,22 +156,22 @@ def test_likes_beyond_the_longest_session_have_links_too():
     sessions = np.nonzero(X)[0].astype(np.int64)
     sessions[:4] = -1  # the first user has two sessions, of 4 and 11 items
     liked = as_liked(X)._replace(sessions=sessions + 1)
-    capped, whole = (fit_neighbours(liked, Ridge(4, 3.0, longest=n), left_out=True) for n in (6, 15))
-    assert capped.links.size == whole.links.size == int(X.sum())
-    as_they_are = np.isclose(capped.links[:15], X[0] @ dense(capped, 15), atol=1e-6)
+    capped, whole = (fit_neighbors(liked, Ridge(4, 3.0, longest=n), left_out=True) for n in (6, 15))
+    assert capped.neighbor_scores.size == whole.neighbor_scores.size == int(X.sum())
+    as_they_are = np.isclose(capped.neighbor_scores[:15], X[0] @ dense(capped, 15), atol=1e-6)
     assert as_they_are.sum() >= 5  # 5 of its 11 likes entered no regression
-    assert not np.array_equal(capped.neighbours.weights, whole.neighbours.weights)
+    assert not np.array_equal(capped.neighbors.weights, whole.neighbors.weights)
 
 
 def test_long_lists_are_capped_for_the_regressions_only():
     X = random_likes(users=30)
     X[0] = 1.0
-    capped = fit_neighbours(as_liked(X), Ridge(4, 3.0, longest=6), left_out=True)
-    again = fit_neighbours(as_liked(X), Ridge(4, 3.0, longest=6), left_out=True)
-    assert_array_equal(capped.links, again.links)
-    assert capped.links.size == int(X.sum())
-    whole = fit_neighbours(as_liked(X), Ridge(4, 3.0, longest=15))
-    assert not np.array_equal(capped.neighbours.weights, whole.neighbours.weights)
+    capped = fit_neighbors(as_liked(X), Ridge(4, 3.0, longest=6), left_out=True)
+    again = fit_neighbors(as_liked(X), Ridge(4, 3.0, longest=6), left_out=True)
+    assert_array_equal(capped.neighbor_scores, again.neighbor_scores)
+    assert capped.neighbor_scores.size == int(X.sum())
+    whole = fit_neighbors(as_liked(X), Ridge(4, 3.0, longest=15))
+    assert not np.array_equal(capped.neighbors.weights, whole.neighbors.weights)
 
 
 def test_bits_do_not_depend_on_threads():
@@ -175,15 +179,15 @@ def test_bits_do_not_depend_on_threads():
     results = []
     for count in (1, 2):
         with threads(count):
-            results.append(fit_neighbours(likes, RIDGE, left_out=True))
-    assert_array_equal(results[0].links, results[1].links)
-    assert_array_equal(results[0].neighbours.weights, results[1].neighbours.weights)
+            results.append(fit_neighbors(likes, RIDGE, left_out=True))
+    assert_array_equal(results[0].neighbor_scores, results[1].neighbor_scores)
+    assert_array_equal(results[0].neighbors.weights, results[1].neighbors.weights)
 
 
 def test_weights_seen_from_their_sources_are_the_same():
     X = random_likes()
-    solved = fit_neighbours(as_liked(X), RIDGE)
-    sources, W = seen_from_sources(solved.neighbours), np.zeros((15, 15))
+    solved = fit_neighbors(as_liked(X), RIDGE)
+    sources, W = seen_from_sources(solved.neighbors), np.zeros((15, 15))
     for j in range(15):
         here = slice(sources.indptr[j], sources.indptr[j + 1])
         W[j, sources.targets[here]] = sources.values[here]
@@ -192,11 +196,13 @@ def test_weights_seen_from_their_sources_are_the_same():
 
 def test_links_of_pairs_are_sums_over_the_likes():
     X = random_likes()
-    likes, solved = as_liked(X), fit_neighbours(as_liked(X), RIDGE)
+    likes, solved = as_liked(X), fit_neighbors(as_liked(X), RIDGE)
     users, items = (part.ravel().astype(np.int64) for part in np.indices(X.shape))
     scores = np.empty(users.size, np.float32)
-    pair_links(
-        *solved.neighbours, (likes.indptr, likes.items, np.ones(likes.items.size, np.float32)), users, items, scores
+    pair_neighbor_scores(
+        *solved.neighbors, (likes.indptr, likes.items, np.ones(likes.items.size, np.float32)), users, items, scores
     )
     assert_allclose(scores.reshape(X.shape), X @ dense(solved, 15), atol=1e-6)
-    assert_allclose(solved.neighbours.links(np.flatnonzero(X[0]), np.arange(15)), (X @ dense(solved, 15))[0], atol=1e-6)
+    assert_allclose(
+        solved.neighbors.neighbor_scores(np.flatnonzero(X[0]), np.arange(15)), (X @ dense(solved, 15))[0], atol=1e-6
+    )

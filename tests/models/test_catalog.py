@@ -1,4 +1,4 @@
-"""TopNRank for the whole catalogue: how the task is chosen, what is learnt, and what is refused."""
+"""TopNRank for the whole catalog: how the task is chosen, what is learned, and what is refused."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ import topnrank as tnr
 from topnrank import DataError, EventWeights, Interactions, ParameterError, Popularity, TopNRank
 from topnrank.data import synthetic
 
-SMALL = {"protocol": "catalogue", "factors": 8, "epochs": 8, "negatives": 30, "neighbours": 6, "batch_size": 20}
+SMALL = {"protocol": "catalog", "factors": 8, "epochs": 8, "negatives": 30, "neighbors": 6, "batch_size": 20}
 
 
 def ratings():
@@ -27,7 +27,7 @@ def groups(seed=0, users=120, items=60, each=9):
     return Interactions.from_arrays(pairs[:, 0], pairs[:, 1])
 
 
-def learnt(model):
+def learned(model):
     return {name: array.tobytes() for name, array in model.fitted.arrays.items()}
 
 
@@ -42,9 +42,9 @@ def weighted(weights):
     ("data", "protocol"),
     [
         (ratings(), "rated"),
-        (groups(), "catalogue"),
+        (groups(), "catalog"),
         (weighted([1.0, -1.0, 1.0, 1.0]), "rated"),
-        (weighted([1.0, 1.0, 2.0, 2.0]), "catalogue"),
+        (weighted([1.0, 1.0, 2.0, 2.0]), "catalog"),
     ],
     ids=["ratings", "likes", "weights that differ", "weights that do not"],
 )
@@ -54,43 +54,50 @@ def test_the_task_follows_from_the_data_and_is_told(data, protocol):
     assert model.protocol is None
 
 
-def test_events_are_for_the_catalogue():
+def test_events_are_for_the_catalog():
     log = Interactions.from_arrays([1, 1, 2, 2], [1, 2, 1, 3], types=["buy", "view", "view", "buy"])
     model = TopNRank(factors=2, epochs=1, feedback=EventWeights({"buy": 1.0, "view": 0.2})).fit(log)
-    assert model.protocol_ == "catalogue"
+    assert model.protocol_ == "catalog"
 
 
-def test_sampled_items_ask_for_the_catalogue():
-    assert TopNRank(factors=2, epochs=1, negatives=5).fit(ratings()).protocol_ == "catalogue"
+def test_sampled_items_ask_for_the_catalog():
+    assert TopNRank(factors=2, epochs=1, negatives=5).fit(ratings()).protocol_ == "catalog"
 
 
 def test_what_is_given_stays_and_the_rest_follows_the_task():
-    rated, catalogue = (TopNRank(protocol=p, learning_rate=0.3, anchor=0.25).settled() for p in ("rated", "catalogue"))
-    assert (rated.learning_rate, catalogue.learning_rate, rated.anchor, catalogue.anchor) == (0.3, 0.3, 0.25, 0.25)
-    assert (rated.gradient, catalogue.gradient) == ("paper", "exact")
-    assert (rated.negatives, rated.neighbours) == (0, 0)
-    assert catalogue.negatives > 0
-    assert catalogue.neighbours > 0
+    rated, catalog = (
+        TopNRank(protocol=p, learning_rate=0.3, squared_weight=0.25).settled() for p in ("rated", "catalog")
+    )
+    assert (rated.learning_rate, catalog.learning_rate, rated.squared_weight, catalog.squared_weight) == (
+        0.3,
+        0.3,
+        0.25,
+        0.25,
+    )
+    assert (rated.gradient, catalog.gradient) == ("paper", "exact")
+    assert (rated.negatives, rated.neighbors) == (0, 0)
+    assert catalog.negatives > 0
+    assert catalog.neighbors > 0
 
 
-# -- what is learnt ---------------------------------------------------------------------------------------------------
+# -- what is learned ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("users", ["history", "factors"])
-@pytest.mark.parametrize("neighbours", [0, 6])
+@pytest.mark.parametrize("neighbors", [0, 6])
 @pytest.mark.parametrize("sampling", ["popularity", "uniform"])
-def test_it_finds_the_groups_that_popularity_cannot(users, neighbours, sampling):
+def test_it_finds_the_groups_that_popularity_cannot(users, neighbors, sampling):
     train, test = tnr.split_per_user(groups(), test=0.3)
-    settings = SMALL | {"users": users, "neighbours": neighbours, "sampling": sampling, "epochs": 25}
+    settings = SMALL | {"users": users, "neighbors": neighbors, "sampling": sampling, "epochs": 25}
     model = TopNRank(**settings).fit(train)
-    ours, popular = (tnr.evaluate(m, test, protocol="catalogue")["ndcg@10"] for m in (model, Popularity().fit(train)))
+    ours, popular = (tnr.evaluate(m, test, protocol="catalog")["ndcg@10"] for m in (model, Popularity().fit(train)))
     assert ours > 0.5 > popular + 0.2
 
 
 @pytest.mark.parametrize("users", ["history", "factors"])
 def test_the_bits_do_not_depend_on_threads(users):
     models = [TopNRank(**SMALL, users=users, num_threads=threads).fit(ratings()) for threads in (1, 2)]
-    assert learnt(models[0]) == learnt(models[1])
+    assert learned(models[0]) == learned(models[1])
 
 
 def test_a_run_that_was_stopped_ends_with_the_same_bits(tmp_path):
@@ -98,7 +105,7 @@ def test_a_run_that_was_stopped_ends_with_the_same_bits(tmp_path):
     folder = tmp_path / "run"
     with pytest.raises(KeyboardInterrupt):
         TopNRank(**SMALL).fit(ratings(), checkpoint=folder, callbacks=[Interrupt()])
-    assert learnt(TopNRank(**SMALL).fit(ratings(), checkpoint=folder)) == learnt(whole)
+    assert learned(TopNRank(**SMALL).fit(ratings(), checkpoint=folder)) == learned(whole)
 
 
 class Interrupt:
@@ -114,7 +121,7 @@ def test_the_file_holds_it_all(tmp_path):
     model = TopNRank(**SMALL).fit(ratings())
     model.save(tmp_path / "model")
     again = tnr.load(tmp_path / "model")
-    assert again.protocol_ == "catalogue"
+    assert again.protocol_ == "catalog"
     assert_array_equal(again.score_block(np.arange(9)), model.score_block(np.arange(9)))
     history = {int(item): 5.0 for item in model.item_ids_[:4]}
     assert again.recommend(history=history).equals(model.recommend(history=history))
@@ -137,12 +144,12 @@ def test_a_new_user_with_a_known_history_gets_the_same_scores(data):
 
 
 def test_new_users_with_factors_get_a_vector_of_their_own():
-    model = TopNRank(**SMALL | {"epochs": 25}, users="factors").fit(groups())
+    model = TopNRank(**SMALL | {"epochs": 25}, user_representation="factors").fit(groups())
     best = model.recommend(history=[31, 32, 33, 34, 35], n=4)["item"].to_pylist()
     assert all(30 <= item < 40 for item in best)
 
 
-def test_validation_ranks_the_catalogue():
+def test_validation_ranks_the_catalog():
     model = TopNRank(**SMALL).fit(groups(), validation=0.2)
     assert 0.0 < model.history_[0]["ndcg@10"] < 1.0
     assert model.best_round_ >= 1
@@ -157,14 +164,14 @@ def test_types_below_zero_push_items_down():
     log, places = Interactions.from_arrays(users, items, types=types), []
     for weight in (0.0, -1.0):
         policy = EventWeights({"like": 1.0, "dislike": weight}, combine="sum")
-        model = TopNRank(**SMALL | {"epochs": 20, "neighbours": 0}, feedback=policy).fit(log)
+        model = TopNRank(**SMALL | {"epochs": 20, "neighbors": 0}, feedback=policy).fit(log)
         ranks = (-model.score_block(np.arange(50))).argsort(axis=1).argsort(axis=1)
         places.append(np.mean([ranks[pair] for pair in disliked]))
     assert places[1] > places[0] + 3.0
 
 
-@pytest.mark.parametrize("neighbours", [0, 6])
-def test_types_with_vectors_of_their_own(tmp_path, neighbours):
+@pytest.mark.parametrize("neighbors", [0, 6])
+def test_types_with_vectors_of_their_own(tmp_path, neighbors):
     """Views say nothing here and purchases all: with vectors of their own the model can tell them apart."""
     bought, rng = groups(), np.random.default_rng(1)
     viewed = [(user, int(item)) for user in range(120) for item in rng.permutation(60)[:12]]
@@ -172,14 +179,14 @@ def test_types_with_vectors_of_their_own(tmp_path, neighbours):
     items = bought.indices.tolist() + [item for _, item in viewed]
     log = Interactions.from_arrays(users, items, types=["buy"] * len(bought) + ["view"] * len(viewed))
     weights = EventWeights({"buy": 1.0, "view": 0.01})
-    settings = SMALL | {"epochs": 20, "neighbours": neighbours, "feedback": weights}
+    settings = SMALL | {"epochs": 20, "neighbors": neighbors, "feedback": weights}
     model = TopNRank(**settings, type_vectors=True).fit(log)
     assert model.fitted.arrays["rating_factors"].shape == (60, 2 * 8)
     model.save(tmp_path / "model")
     again = tnr.load(tmp_path / "model")
-    weighed, user = weights(log), 4
-    rows = slice(weighed.indptr[user], weighed.indptr[user + 1])
-    history = (weighed.indices[rows].astype(np.int64), weighed.weights[rows].astype(np.float64))
+    weighted, user = weights(log), 4
+    rows = slice(weighted.indptr[user], weighted.indptr[user + 1])
+    history = (weighted.indices[rows].astype(np.int64), weighted.weights[rows].astype(np.float64))
     assert_allclose(again.score_history(*history), model.score_block(np.array([user]))[0], atol=2e-5)
     parts = model.explain(int(log.users.ids[user]), 7)
     assert sum(parts["part"].to_pylist()) == pytest.approx(float(model.score([log.users.ids[user]], [7])[0]), abs=1e-4)
@@ -187,7 +194,7 @@ def test_types_with_vectors_of_their_own(tmp_path, neighbours):
     for weight in (1.0, 0.01):
         scores = model.score_history(np.array([30, 31, 32]), np.full(3, weight))
         lifts.append(scores[33:40].mean() - scores.mean())
-    if not neighbours:  # those do not tell a purchase from a view
+    if not neighbors:  # those do not tell a purchase from a view
         assert lifts[0] > lifts[1]
 
 
@@ -195,11 +202,11 @@ def test_vectors_by_type_need_types():
     with pytest.raises(DataError, match="a weight for each feedback type"):
         TopNRank(**SMALL, type_vectors=True).fit(groups())
     with pytest.raises(ParameterError, match="type_vectors are parts of histories"):
-        TopNRank(**SMALL, users="factors", type_vectors=True)
+        TopNRank(**SMALL, user_representation="factors", type_vectors=True)
 
 
-@pytest.mark.parametrize("neighbours", [0, 6])
-def test_recency_lets_the_latest_items_speak(neighbours):
+@pytest.mark.parametrize("neighbors", [0, 6])
+def test_recency_lets_the_latest_items_speak(neighbors):
     """Users go from one group of items to the next; who looks at the end of the history finds the second group."""
     drawn, rows = np.random.default_rng(2), []
     for user in range(240):
@@ -209,7 +216,7 @@ def test_recency_lets_the_latest_items_speak(neighbours):
     users, items, times = zip(*rows, strict=True)
     data, shares = Interactions.from_arrays(users, items, timestamps=times), []
     for recency in (None, 2.0):
-        model = TopNRank(**SMALL | {"epochs": 20, "neighbours": neighbours}, recency=recency).fit(data)
+        model = TopNRank(**SMALL | {"epochs": 20, "neighbors": neighbors}, recency=recency).fit(data)
         lists = model.recommend(n=2)
         asked = (lists["user"].to_numpy() + 1) % 6
         shares.append(float(np.mean(lists["item"].to_numpy() // 10 == asked)))
@@ -228,35 +235,35 @@ def test_sessions_find_what_goes_together():
     drawn, rows, asked = np.random.default_rng(3), [], []
     for user in range(300):
         chosen = drawn.permutation(20)[:6]
-        for visit, g in enumerate(3 * chosen):
-            moments = (10_000 * visit, 10_000 * visit + 5, 10_000 * visit + 5_000)
-            rows += [(user, int(g) + place, moment) for place, moment in enumerate(moments)]
+        for report, g in enumerate(3 * chosen):
+            moments = (10_000 * report, 10_000 * report + 5, 10_000 * report + 5_000)
+            rows += [(user, int(g) + place, when) for place, when in enumerate(moments)]
         rows, last = rows[:-2], 3 * int(chosen[-1])
         asked.append(last + 1)
     users, items, times = zip(*rows, strict=True)
     data, found = Interactions.from_arrays(users, items, timestamps=times), []
-    settings = SMALL | {"epochs": 2, "neighbours": 6, "neighbour_penalty": 10.0}
+    settings = SMALL | {"epochs": 2, "neighbors": 6, "neighbor_penalty": 10.0}
     for sessions in (None, 60.0):
         lists = TopNRank(**settings, sessions=sessions).fit(data).recommend(n=1)
         found.append(float(np.mean(lists["item"].to_numpy() == np.array(asked)[lists["user"].to_numpy()])))
     assert found[1] > max(0.9, found[0] + 0.2)
 
 
-def test_sessions_need_times_and_neighbours():
+def test_sessions_need_times_and_neighbors():
     with pytest.raises(DataError, match="sessions need timestamps"):
-        TopNRank(**SMALL | {"neighbours": 3}, sessions=60.0).fit(groups())
-    with pytest.raises(ParameterError, match="sessions say how neighbours are found"):
-        TopNRank(**SMALL | {"neighbours": 0}, sessions=60.0)
-    with pytest.raises(ParameterError, match="sessions and recency are for the whole catalogue"):
+        TopNRank(**SMALL | {"neighbors": 3}, sessions=60.0).fit(groups())
+    with pytest.raises(ParameterError, match="sessions say how neighbors are found"):
+        TopNRank(**SMALL | {"neighbors": 0}, sessions=60.0)
+    with pytest.raises(ParameterError, match="sessions and recency are for the whole catalog"):
         TopNRank(protocol="rated", sessions=60.0)
 
 
 # -- bad input --------------------------------------------------------------------------------------------------------
 
 
-def test_a_catalogue_of_one_item_is_refused():
+def test_a_catalog_of_one_item_is_refused():
     with pytest.raises(DataError, match="one item only"):
-        TopNRank(protocol="catalogue").fit(Interactions.from_arrays([1, 2], [7, 7]))
+        TopNRank(protocol="catalog").fit(Interactions.from_arrays([1, 2], [7, 7]))
 
 
 def test_a_user_who_has_every_item_gets_no_list_and_harms_nobody():
@@ -273,7 +280,7 @@ def test_a_user_who_has_every_item_gets_no_list_and_harms_nobody():
 def test_only_users_who_have_every_item_are_refused():
     users, items = np.divmod(np.arange(12), 4)
     with pytest.raises(DataError, match="no unobserved items to sample"):
-        TopNRank(protocol="catalogue").fit(Interactions.from_arrays(users, items))
+        TopNRank(protocol="catalog").fit(Interactions.from_arrays(users, items))
 
 
 def test_more_negatives_than_items_draw_items_again():
@@ -291,21 +298,21 @@ def test_weights_without_a_like_are_refused(weight):
 def test_ratings_without_a_like_are_refused():
     low = Interactions.from_arrays([1, 1, 2], [1, 2, 1], ratings=[1.0, 2.0, 3.0])
     with pytest.raises(DataError, match="nobody likes anything"):
-        TopNRank(protocol="catalogue").fit(low)
+        TopNRank(protocol="catalog").fit(low)
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"protocol": "all"}, "protocol must be"),
-        ({"protocol": "catalogue", "negatives": 0}, "needs unobserved items"),
-        ({"protocol": "catalogue", "metric": "mrr"}, "knows metric='dcg' only"),
-        ({"protocol": "rated", "negatives": 10}, "for the whole catalogue"),
-        ({"protocol": "rated", "neighbours": 10}, "for the whole catalogue"),
-        ({"protocol": "catalogue", "negatives": -1}, "negatives must be a whole number"),
-        ({"protocol": "catalogue", "sampling": "hard"}, "sampling must be"),
-        ({"protocol": "catalogue", "dislikes": "drop"}, "dislikes must be"),
-        ({"protocol": "catalogue", "neighbour_penalty": -1.0}, "neighbour_penalty"),
+        ({"protocol": "catalog", "negatives": 0}, "needs unobserved items"),
+        ({"protocol": "catalog", "metric": "mrr"}, "knows metric='dcg' only"),
+        ({"protocol": "rated", "negatives": 10}, "for the whole catalog"),
+        ({"protocol": "rated", "neighbors": 10}, "for the whole catalog"),
+        ({"protocol": "catalog", "negatives": -1}, "negatives must be a whole number"),
+        ({"protocol": "catalog", "sampling": "hard"}, "sampling must be"),
+        ({"protocol": "catalog", "dislikes": "drop"}, "dislikes must be"),
+        ({"protocol": "catalog", "neighbor_penalty": -1.0}, "neighbor_penalty"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings, message):
@@ -313,7 +320,7 @@ def test_settings_that_make_no_sense_are_refused(settings, message):
         TopNRank(**settings)
 
 
-@pytest.mark.parametrize("setting", ["sessions", "recency", "negatives", "neighbours"])
-def test_what_is_for_the_catalogue_only_asks_for_it(setting):
-    assert TopNRank(**{setting: 5}).settled().protocol == "catalogue"
+@pytest.mark.parametrize("setting", ["sessions", "recency", "negatives", "neighbors"])
+def test_what_is_for_the_catalog_only_asks_for_it(setting):
+    assert TopNRank(**{setting: 5}).settled().protocol == "catalog"
     assert TopNRank(**{setting: 0 if setting.startswith("ne") else None}).settled().protocol == "rated"
