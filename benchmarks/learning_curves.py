@@ -52,7 +52,7 @@ def curves(name: str, folder: Path) -> dict[tuple[str, str], Curve]:
                 continue
             settings = settings | {"negatives": 50}
         for users in ("history", "factors"):
-            model = kind(users=users, **settings).fit(data)
+            model = kind(user_representation=users, **settings).fit(data)
             found[row, users] = [record["objective"] for record in model.history_]
             print(name, row, users, *(f"{value:.4g}" for value in found[row, users]), file=sys.stderr, flush=True)
     return found

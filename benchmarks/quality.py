@@ -85,7 +85,7 @@ METHODS = {
     "TopNRank without its list-wise term": fixed(
         tnr.BiasedMF(
             **{
-                name: getattr(tnr.TopNRank(protocol="rated").settled(), name) for name in tnr.BiasedMF().get_params()
+                name: getattr(tnr.TopNRank(task="rated").settled(), name) for name in tnr.BiasedMF().get_params()
             }  # same settings, squared loss
         )
     ),

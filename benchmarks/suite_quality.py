@@ -94,7 +94,7 @@ def catalog(bench: Bench) -> Iterator[Measure]:
         "implicit ALS": (lambda passes: table["als"].make(ALS | {"iterations": passes}, 0), DOUBLING[-3:]),
         "implicit BPR": (lambda passes: table["bpr"].make(known | {"iterations": passes}, 0), DOUBLING[-1:]),
     }
-    name = f"TopNRank(protocol='catalog') to NDCG@10 {level:.4f} (implicit ALS, 15 iterations)"
+    name = f"TopNRank(task='catalog') to NDCG@10 {level:.4f} (implicit ALS, 15 iterations)"
     yield from raced(bench, (name, "ML-1M, 80 %", "catalog"), entered, split, level)
 
 

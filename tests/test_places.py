@@ -46,7 +46,7 @@ def test_what_is_meant(given, meant):
     ],
 )
 def test_what_is_refused(given, words):
-    for use in (place, tnr.read, tnr.load, tnr.Popularity().fit(tnr.synthetic(5, 5, seed=0)).save):
+    for use in (parse_path, tnr.read, tnr.load, tnr.Popularity().fit(tnr.synthetic(5, 5, seed=0)).save):
         with pytest.raises(tnr.ParameterError, match=words):
             use(given)
 

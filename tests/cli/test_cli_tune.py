@@ -10,7 +10,7 @@ import topnrank as tnr
 from topnrank.experiments.tuning.tune import tune
 
 pytest.importorskip("optuna")
-QUICK = ("--set", "factors=4", "--set", "users=history", "--set", "epochs=2", "--threads", "1")
+QUICK = ("--set", "factors=4", "--set", "user_representation=history", "--set", "epochs=2", "--threads", "1")
 
 
 def test_help_teaches(run: Run) -> None:

@@ -269,7 +269,7 @@ def test_numbers_in_words():
         "5.0 min",
         "2.0 h",
     ]
-    assert shortened("TopNRank (users=history)", 12) == "TopNRa…tory)"
+    assert shortened("TopNRank (user_representation=history)", 12) == "TopNRa…tory)"
     names = ["top-n-rank (learning_rate=0.07, epochs=20)", "top-n-rank (learning_rate=9, epochs=20)", "random"]
     assert list(short_labels(names, 19).values()) == ["top-n-…0.07, epoch…", "top-n-…9, epochs=2…", "random"]
     assert len(set(short_labels([f"{'a' * 50}{n % 2}{'b' * 50}{n}{'c' * 50}" for n in range(30)], 12).values())) == 30

@@ -20,7 +20,7 @@ MODELS = {
     "history": tnr.TopNRank(factors=3),
     "factors": tnr.TopNRank(user_representation="factors", factors=3),
     "paper": tnr.TopNRank.paper(factors=3),
-    "catalog": tnr.TopNRank(protocol="catalog", factors=3),
+    "catalog": tnr.TopNRank(task="catalog", factors=3),
     "sampled": tnr.BPR(factors=3, negatives=4),
 }
 

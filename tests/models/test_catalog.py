@@ -50,24 +50,22 @@ def weighted(weights):
 )
 def test_the_task_follows_from_the_data_and_is_told(data, protocol):
     model = TopNRank(factors=2, epochs=1, num_threads=1).fit(data)
-    assert model.protocol_ == protocol
+    assert model.task_ == protocol
     assert model.protocol is None
 
 
 def test_events_are_for_the_catalog():
     log = Interactions.from_arrays([1, 1, 2, 2], [1, 2, 1, 3], types=["buy", "view", "view", "buy"])
     model = TopNRank(factors=2, epochs=1, feedback=EventWeights({"buy": 1.0, "view": 0.2})).fit(log)
-    assert model.protocol_ == "catalog"
+    assert model.task_ == "catalog"
 
 
 def test_sampled_items_ask_for_the_catalog():
-    assert TopNRank(factors=2, epochs=1, negatives=5).fit(ratings()).protocol_ == "catalog"
+    assert TopNRank(factors=2, epochs=1, negatives=5).fit(ratings()).task_ == "catalog"
 
 
 def test_what_is_given_stays_and_the_rest_follows_the_task():
-    rated, catalog = (
-        TopNRank(protocol=p, learning_rate=0.3, squared_weight=0.25).settled() for p in ("rated", "catalog")
-    )
+    rated, catalog = (TopNRank(task=p, learning_rate=0.3, squared_weight=0.25).settled() for p in ("rated", "catalog"))
     assert (rated.learning_rate, catalog.learning_rate, rated.squared_weight, catalog.squared_weight) == (
         0.3,
         0.3,
@@ -96,7 +94,7 @@ def test_it_finds_the_groups_that_popularity_cannot(users, neighbors, sampling):
 
 @pytest.mark.parametrize("users", ["history", "factors"])
 def test_the_bits_do_not_depend_on_threads(users):
-    models = [TopNRank(**SMALL, users=users, num_threads=threads).fit(ratings()) for threads in (1, 2)]
+    models = [TopNRank(**SMALL, user_representation=users, num_threads=threads).fit(ratings()) for threads in (1, 2)]
     assert learned(models[0]) == learned(models[1])
 
 
@@ -121,7 +119,7 @@ def test_the_file_holds_it_all(tmp_path):
     model = TopNRank(**SMALL).fit(ratings())
     model.save(tmp_path / "model")
     again = tnr.load(tmp_path / "model")
-    assert again.protocol_ == "catalog"
+    assert again.task_ == "catalog"
     assert_array_equal(again.score_block(np.arange(9)), model.score_block(np.arange(9)))
     history = {int(item): 5.0 for item in model.item_ids_[:4]}
     assert again.recommend(history=history).equals(model.recommend(history=history))
@@ -255,7 +253,7 @@ def test_sessions_need_times_and_neighbors():
     with pytest.raises(ParameterError, match="sessions say how neighbors are found"):
         TopNRank(**SMALL | {"neighbors": 0}, sessions=60.0)
     with pytest.raises(ParameterError, match="sessions and recency are for the whole catalog"):
-        TopNRank(protocol="rated", sessions=60.0)
+        TopNRank(task="rated", sessions=60.0)
 
 
 # -- bad input --------------------------------------------------------------------------------------------------------
@@ -263,7 +261,7 @@ def test_sessions_need_times_and_neighbors():
 
 def test_a_catalog_of_one_item_is_refused():
     with pytest.raises(DataError, match="one item only"):
-        TopNRank(protocol="catalog").fit(Interactions.from_arrays([1, 2], [7, 7]))
+        TopNRank(task="catalog").fit(Interactions.from_arrays([1, 2], [7, 7]))
 
 
 def test_a_user_who_has_every_item_gets_no_list_and_harms_nobody():
@@ -280,7 +278,7 @@ def test_a_user_who_has_every_item_gets_no_list_and_harms_nobody():
 def test_only_users_who_have_every_item_are_refused():
     users, items = np.divmod(np.arange(12), 4)
     with pytest.raises(DataError, match="no unobserved items to sample"):
-        TopNRank(protocol="catalog").fit(Interactions.from_arrays(users, items))
+        TopNRank(task="catalog").fit(Interactions.from_arrays(users, items))
 
 
 def test_more_negatives_than_items_draw_items_again():
@@ -298,7 +296,7 @@ def test_weights_without_a_like_are_refused(weight):
 def test_ratings_without_a_like_are_refused():
     low = Interactions.from_arrays([1, 1, 2], [1, 2, 1], ratings=[1.0, 2.0, 3.0])
     with pytest.raises(DataError, match="nobody likes anything"):
-        TopNRank(protocol="catalog").fit(low)
+        TopNRank(task="catalog").fit(low)
 
 
 @pytest.mark.parametrize(

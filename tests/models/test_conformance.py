@@ -38,11 +38,11 @@ class TestTopNRankOfThePaper(ModelTests):
 
 
 class TestTopNRankForTheCatalog(ModelTests):
-    model = TopNRank(protocol="catalog", factors=8, epochs=10, negatives=20, neighbors=8)
+    model = TopNRank(task="catalog", factors=8, epochs=10, negatives=20, neighbors=8)
 
 
 class TestTopNRankForTheCatalogWithFactors(ModelTests):
-    model = TopNRank(protocol="catalog", user_representation="factors", factors=8, epochs=10, negatives=20, neighbors=0)
+    model = TopNRank(task="catalog", user_representation="factors", factors=8, epochs=10, negatives=20, neighbors=0)
 
 
 class TestTopNRankForMRR(ModelTests):

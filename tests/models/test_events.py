@@ -26,7 +26,7 @@ def event_log(kinds=("buy", "view", "dislike"), seed=0):
 
 @pytest.mark.parametrize("users", ["history", "factors"])
 def test_validation_judges_by_the_weights_of_training(users):
-    model = TopNRank(protocol="rated", users=users, factors=4, epochs=4, feedback=WEIGHTS)
+    model = TopNRank(task="rated", user_representation=users, factors=4, epochs=4, feedback=WEIGHTS)
     model.fit(event_log(), validation=0.3)
     values = [record["ndcg@10"] for record in model.history_]
     assert all(0.3 < value < 0.999 for value in values)
@@ -60,4 +60,4 @@ def test_rows_without_types_stay_as_they_are():
 def test_a_validation_that_cannot_be_wrong_is_refused():
     liked = EventWeights({"buy": 1.0, "view": 0.1})
     with pytest.raises(DataError, match="every order of them is right"):
-        TopNRank(protocol="rated", factors=4, epochs=2, feedback=liked).fit(event_log(("buy", "view")), validation=0.3)
+        TopNRank(task="rated", factors=4, epochs=2, feedback=liked).fit(event_log(("buy", "view")), validation=0.3)

@@ -44,7 +44,7 @@ def assert_learns(model, rows):
 @pytest.mark.parametrize("make", [*TRAINED, *METRICS], ids=lambda make: getattr(make, "name", "metric"))
 @pytest.mark.parametrize("name", ["ml-100k", "ml-1m"])
 def test_ratings(data, name, make, users):
-    assert_learns(make(users=users, epochs=EPOCHS), data[name])
+    assert_learns(make(user_representation=users, epochs=EPOCHS), data[name])
 
 
 @pytest.mark.parametrize("kind", TRAINED, ids=lambda kind: kind.name)

@@ -23,7 +23,7 @@ def late(data):
 @pytest.mark.parametrize("users", ["history", "factors"])
 def test_new_users_and_items_are_known_afterwards(data, users):
     before, new = parts(data, late(data))
-    model = TopNRank(**SMALL, users=users).fit(before).partial_fit(new)
+    model = TopNRank(**SMALL, user_representation=users).fit(before).partial_fit(new)
     data = data.compact()
     assert model.user_ids_.tolist() == data.users.ids.tolist()
     assert model.item_ids_.tolist() == data.items.ids.tolist()

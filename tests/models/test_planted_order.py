@@ -69,7 +69,7 @@ def test_the_mean_of_an_item_finds_what_all_agree_on_and_no_more():
     ],
 )
 def test_tastes_are_found_beyond_what_all_agree_on(kind, settings, reaches, users):
-    assert concordance(kind(users=users, **(SMALL | settings))) > reaches
+    assert concordance(kind(user_representation=users, **(SMALL | settings))) > reaches
 
 
 @both_scorers
@@ -86,7 +86,7 @@ def test_tastes_are_found_beyond_what_all_agree_on(kind, settings, reaches, user
 )
 def test_models_that_care_for_part_of_the_order_find_part_of_it(kind, settings, reaches, users):
     """The top (cut metrics), liked or not (MAP, AUC, TFMAP), or the standing of items (xCLiMF, see docs/models.md)."""
-    assert concordance(kind(users=users, **(SMALL | settings))) > reaches
+    assert concordance(kind(user_representation=users, **(SMALL | settings))) > reaches
 
 
 def test_xclimfs_published_sum_turns_long_lists_upside_down():
@@ -144,7 +144,7 @@ SAMPLED = [
 @both_scorers
 @pytest.mark.parametrize(("kind", "settings", "reaches"), SAMPLED)
 def test_likes_among_unobserved_items_are_found(kind, settings, reaches, users):
-    assert auc_of_likes(kind(users=users, **(SMALL | settings))) > reaches
+    assert auc_of_likes(kind(user_representation=users, **(SMALL | settings))) > reaches
 
 
 def test_climf_finds_likes_without_ever_seeing_another_item():
@@ -188,4 +188,4 @@ def withheld_come_first(model, size=50):
 @both_scorers
 @pytest.mark.parametrize(("kind", "settings"), [*(one[:2] for one in SAMPLED), (CLiMF, {"learning_rate": 0.3})])
 def test_checkerboard(kind, settings, users):
-    assert withheld_come_first(kind(users=users, **(SMALL | settings))) == 1.0
+    assert withheld_come_first(kind(user_representation=users, **(SMALL | settings))) == 1.0

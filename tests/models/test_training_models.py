@@ -36,12 +36,12 @@ def test_unary_data_are_refused_for_rated_items():
     with pytest.raises(
         DataError, match=r"within every user all weights are equal .*protocol='catalog'.*learns from likes alone"
     ):
-        TopNRank(protocol="rated").fit(interactions())
+        TopNRank(task="rated").fit(interactions())
 
 
 def test_equal_weights_are_refused_for_rated_items():
     with pytest.raises(DataError, match="within every user all weights are equal"):
-        TopNRank(protocol="rated").fit(interactions(weights=[1.0, 1.0, 3.0, 3.0]))
+        TopNRank(task="rated").fit(interactions(weights=[1.0, 1.0, 3.0, 3.0]))
 
 
 def test_zero_weights_are_refused():
@@ -84,7 +84,7 @@ def test_a_feedback_type_of_its_own_is_counted_once_for_popularity():
 @pytest.mark.parametrize("users", ["history", "factors"])
 def test_users_with_one_item_and_items_without_rows_do_no_harm(users):
     data = Interactions.from_arrays([1, 1, 1, 2, 3, 3], [1, 2, 3, 1, 2, 4], ratings=[5, 1, 3, 4, 2, 5])
-    model = TopNRank(users=users, **PARAMETERS).fit(data.take(np.array([0, 1, 3, 4, 5])))
+    model = TopNRank(user_representation=users, **PARAMETERS).fit(data.take(np.array([0, 1, 3, 4, 5])))
     assert all(np.isfinite(array).all() for array in model.fitted.arrays.values())
     assert model.recommend(n=2).num_rows == 3 * 2
 
@@ -148,8 +148,8 @@ def test_a_share_of_the_users_per_batch():
 
 @pytest.mark.parametrize("users", ["history", "factors"])
 def test_the_reference_engine_trains_the_same_model(users):
-    cpu = TopNRank(users=users, **PARAMETERS).fit(TRAIN)
-    reference = TopNRank(users=users, engine="reference", **PARAMETERS).fit(TRAIN)
+    cpu = TopNRank(user_representation=users, **PARAMETERS).fit(TRAIN)
+    reference = TopNRank(user_representation=users, engine="reference", **PARAMETERS).fit(TRAIN)
     assert_allclose(cpu.item_factors_, reference.item_factors_, rtol=1e-4, atol=1e-5)
     assert_allclose(cpu.user_factors_, reference.user_factors_, rtol=1e-4, atol=1e-5)
 
@@ -255,7 +255,7 @@ def test_a_new_user_of_a_model_with_weights():
     weights = TRAIN.ratings - 3.0
     data = Interactions.from_arrays(TRAIN.users.ids[TRAIN.user_index], TRAIN.items.ids[TRAIN.indices], weights=weights)
     for users in ("history", "factors"):
-        model = TopNRank(users=users, **PARAMETERS).fit(data)
+        model = TopNRank(user_representation=users, **PARAMETERS).fit(data)
         assert model.recommend(history={1: 1.0, 2: -2.0, 3: 0.5}, n=3).num_rows == 3
 
 
@@ -301,7 +301,7 @@ def test_a_frame_is_no_interactions(model):
 @pytest.mark.parametrize("users", ["history", "factors"])
 def test_rows_held_out_as_a_share_are_seen_afterwards(users):
     data = small_data()
-    model = TopNRank(users=users, factors=4, epochs=2).fit(data, validation=0.5)
+    model = TopNRank(user_representation=users, factors=4, epochs=2).fit(data, validation=0.5)
     lists = model.recommend(n=5).to_pydict()
     rated = set(zip(data.users.ids[data.user_index].tolist(), data.items.ids[data.indices].tolist(), strict=True))
     assert not rated & set(zip(lists["user"], lists["item"], strict=True))

@@ -181,7 +181,7 @@ def test_training_rows_and_repeated_rows_are_no_test_rows(spark, served, rated):
 
 MODELS = {
     "factors": TopNRank(user_representation="factors", **SMALL),
-    "catalog": TopNRank(protocol="catalog", recency=5.0, **SMALL),
+    "catalog": TopNRank(task="catalog", recency=5.0, **SMALL),
     "random": topnrank.Random(),
     "ease by users": topnrank.EASE(max_items=25),
     "neighbors": topnrank.NeighborRidge(neighbors=5),
@@ -208,8 +208,8 @@ def test_every_kind_of_model_scores_as_on_one_machine(spark, name):
     "local",
     [
         TopNRank(**SMALL),
-        TopNRank(protocol="catalog", recency=5.0, **SMALL),
-        TopNRank(protocol="catalog", sessions=5.0, **SMALL),
+        TopNRank(task="catalog", recency=5.0, **SMALL),
+        TopNRank(task="catalog", sessions=5.0, **SMALL),
         topnrank.XCLiMF(**SMALL),
     ],
 )
@@ -235,7 +235,7 @@ def test_events_weigh_in_the_cluster_what_they_weighted_in_training(spark, polic
     train, test = halves(events())
     again = train.assign(type="view")
     train = pd.concat([train[train["type"] != "view"], again], ignore_index=True)
-    local = TopNRank(protocol="rated", feedback=policy, type_vectors=True, **SMALL)
+    local = TopNRank(task="rated", feedback=policy, type_vectors=True, **SMALL)
     model = local.fit(Interactions.from_frame(train, columns=EVENTS))
     data = SparkInteractions.from_frame(spark.createDataFrame(train), EVENTS, blocks=3)
     served = DistributedModel.of_rows(Learned.of(model), data)

@@ -41,7 +41,7 @@ class Killer(threading.Thread):
 
 @pytest.mark.parametrize("users", ["factors", "history"])
 def test_executors_killed_at_random_moments_change_nothing(cluster, spark, users):
-    model = tnr.TopNRank(users=users, factors=4, epochs=6, batch_size=30, engine="spark")
+    model = tnr.TopNRank(user_representation=users, factors=4, epochs=6, batch_size=30, engine="spark")
     with settings(spark, blocks=4, checkpointInterval=5):
         expected = type(model)(**model.get_params()).fit(DATA)
         killer = Killer(cluster, spark.sparkContext.applicationId, seed=len(users))
@@ -56,7 +56,16 @@ def test_executors_killed_at_random_moments_change_nothing(cluster, spark, users
 
 
 def train_command(data, checkpoint, model, cluster):
-    length = ("--set", "users=factors", "--set", "factors=4", "--set", "epochs=6", "--set", "batch_size=30")
+    length = (
+        "--set",
+        "user_representation=factors",
+        "--set",
+        "factors=4",
+        "--set",
+        "epochs=6",
+        "--set",
+        "batch_size=30",
+    )
     spark = ("--engine", "spark", "--master", cluster.master, "--checkpoint", checkpoint)
     return cluster.driver(["-m", "topnrank", "train", data, "-o", model, *length, *spark])
 

@@ -55,7 +55,7 @@ CASES = {
         tnr.TopNRank.paper(factors=4, iterations=2, tolerance=0.0, batch_size=0.5),
         {"blocks": 2} | REDUCED,
     ),
-    "catalog, routed": (tnr.TopNRank(protocol="catalog", **LENGTH), {"blocks": 3} | ROUTED),
+    "catalog, routed": (tnr.TopNRank(task="catalog", **LENGTH), {"blocks": 3} | ROUTED),
     "sampled, routed": (tnr.BPR(negatives=4, **LENGTH), {"blocks": 2} | ROUTED),
     "adaptive, routed": (tnr.ListRank.authors(epochs=2), {"blocks": 2} | ROUTED),
 }
@@ -87,7 +87,7 @@ def test_lineage_is_cut_with_a_checkpoint_directory_and_without(spark, given, tm
 LOCAL = {
     "history": tnr.TopNRank(**LENGTH),
     "factors": tnr.TopNRank(user_representation="factors", **LENGTH),
-    "catalog": tnr.TopNRank(protocol="catalog", **LENGTH),
+    "catalog": tnr.TopNRank(task="catalog", **LENGTH),
 }
 
 
@@ -169,7 +169,7 @@ def test_validation_and_callbacks_work_as_on_one_machine(spark):
 @pytest.mark.parametrize("users", ["history", "factors"])
 def test_movielens_1m_gives_the_model_and_the_metrics_of_one_machine(spark, realdata, users):
     train, test = tnr.split_per_user(tnr.read(realdata / "ml-1m.parquet"), seed=0)
-    ours, theirs = fit_both(tnr.TopNRank(users=users, factors=10, epochs=2, batch_size=0.5), train)
+    ours, theirs = fit_both(tnr.TopNRank(user_representation=users, factors=10, epochs=2, batch_size=0.5), train)
     assert_same_model(ours, theirs)
     metrics = ["ndcg@10", "map@10"]
     expected = tnr.evaluate(theirs, test, metrics=metrics)

@@ -47,7 +47,7 @@ def users_with_one_row(indptr: "Int64Array") -> int:
 def training_facts(model: "Model") -> dict[str, Any]:
     """What the model remembers of its training: rounds, validation, the last record."""
     facts = model.fitted.facts
-    told = {name: facts[name] for name in ("protocol", "rounds", "best_round", "validation") if name in facts}
+    told = {name: facts[name] for name in ("task", "rounds", "best_round", "validation") if name in facts}
     return told | ({"last_round": facts["history"][-1]} if facts.get("history") else {})
 
 

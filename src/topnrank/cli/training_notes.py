@@ -15,10 +15,8 @@ def log_training_notes(model: "Model", single: int, output: Output) -> None:
     from topnrank.models.factor.model import FactorModel
     from topnrank.models.topnrank.model import TopNRank
 
-    if isinstance(model, TopNRank) and model.protocol is None:
-        output.note(
-            f"by the data the model ranks {TASKS[model.protocol_]}; --set protocol=rated|catalog says otherwise"
-        )
+    if isinstance(model, TopNRank) and model.task is None:
+        output.note(f"by the data the model ranks {TASKS[model.task_]}; --task rated|catalog says otherwise")
     if single and isinstance(model, FactorModel) and not model.settled().relevant_only():
         output.note(f"users with one row only, from whom no order was learned: {single}")
 

@@ -55,7 +55,8 @@ def cache_folder() -> Path | None:
     if not Path(__file__).is_file():
         return None
     digest = hashlib.sha256(f"{numba.__version__}".encode())
-    for file in sorted(Path(__file__).parent.glob("*.py")):
+    package = Path(__file__).parents[1]
+    for file in sorted({*package.glob("kernels/*.py"), *package.rglob("kernel.py"), *package.rglob("_*_kernel*.py")}):
         digest.update(file.read_bytes())
     root = os.environ.get("TOPNRANK_CACHE") or platformdirs.user_cache_dir("topnrank")
     folder = Path(root) / "kernels" / digest.hexdigest()[:16]

@@ -11,7 +11,7 @@ from topnrank.losses.gaussian.reference import GaussianDCG
 from topnrank.losses.listpmf.reference import TIES, PlackettLuce
 from topnrank.losses.listrank.reference import TopOneCrossEntropy
 from topnrank.losses.mfadg.reference import AveragedDiscountedGain
-from topnrank.losses.neighbor_scores import LINKS
+from topnrank.losses.links import LINKS
 from topnrank.losses.tfmap.reference import SmoothAP
 from topnrank.losses.xclimf.reference import XCLiMFBound
 from topnrank.models.factor.model import FactorModel

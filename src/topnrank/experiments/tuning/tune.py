@@ -78,7 +78,7 @@ class Search:
         part, held_out = parts
         if not isinstance(self.base, FactorModel):
             plain = _changed(self.base, settings).fit(part)
-            task = plain.fitted.facts.get("protocol", "rated")
+            task = plain.fitted.facts.get("task", "rated")
             judged = evaluate(plain, plain.weigh(held_out), metrics=[self.metric], protocol=task)
             return Measured(judged[self.metric], None)
         length = {} if self.rounds is None else {"epochs": self.rounds}

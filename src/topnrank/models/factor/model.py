@@ -32,7 +32,7 @@ from topnrank.scorers.neighbors import SCALE
 from topnrank.training import AdaGrad, AdaptiveDescent, Callback, Optimizer, Schedule, make_optimizer, start_state
 from topnrank.training.schedule import batch_count
 
-USERS = ("history", "factors")
+USER_REPRESENTATIONS = ("history", "factors")
 _GROUPS = {
     "user_factors": "user",
     "item_factors": "item",
@@ -51,7 +51,7 @@ HISTORY_PENALTY = 5.0
 class FactorModel(Model):
     """Base of the trained models; its fields are the hyper-parameters they share."""
 
-    users: str = "history"
+    user_representation: str = "history"
     """How users are represented: "history" (a sum over the user's items, also for new users) or "factors" (the paper)."""
     factors: int = 50
     """Length k of the vectors."""
@@ -96,7 +96,7 @@ class FactorModel(Model):
 
     def check(self) -> None:
         """Every shared hyper-parameter keeps its rule."""
-        one_of("users", self.users, USERS)
+        one_of("user_representation", self.user_representation, USER_REPRESENTATIONS)
         one_of("engine", self.engine, ENGINES)
         check_count(self, "factors")
         check_count(self, "seed", "num_threads", least=0)
@@ -151,7 +151,7 @@ class FactorModel(Model):
         if options.train is not data:  # rows held out by us are the user's all the same: seen, and part of the history
             prepared = prepare(data, model.policy(), model.selection(), strict=False, earlier=prepared)
         learned = fitted_arrays(model, outcome.parameters, prepared)
-        self._fitted = Fitted.of(prepared.data, learned, protocol=model.task(), **prepared.facts, **outcome.facts)
+        self._fitted = Fitted.of(prepared.data, learned, task=model._task(), **prepared.facts, **outcome.facts)
         return self
 
     def partial_fit(self, data: Interactions, *, epochs: int = 5) -> Self:
@@ -179,13 +179,13 @@ class FactorModel(Model):
         """The model with all settings given: those that depend on the task are filled in, by `data` or as it was fitted."""
         return self
 
-    def task(self) -> Literal["rated", "catalog"]:
+    def _task(self) -> Literal["rated", "catalog"]:
         """What the model is trained for: to rank the items a user has rated ("rated") or all items ("catalog")."""
         return "rated"
 
     def scorer(self, channels: int = 1) -> Scorer:
         """How parameters become scores; `channels` of what histories know beside an item."""
-        if self.users == "history":
+        if self.user_representation == "history":
             return History(self.factors, self.init, self.history_power, channels)
         return Factors(self.factors, self.init)
 
@@ -199,7 +199,7 @@ class FactorModel(Model):
 
     def selection(self) -> Selection:
         """Which rows enter the lists, and how many unobserved items beside them."""
-        return Selection(self.users, self.relevant_only(), int(getattr(self, "negatives", 0)))
+        return Selection(self.user_representation, self.relevant_only(), int(getattr(self, "negatives", 0)))
 
     def problem(self, rows: TrainingLists, frozen: FrozenTerms = NO_FROZEN_TERMS) -> Problem:
         """Scorer, objective, rows and rules as the engines want them."""
@@ -243,7 +243,7 @@ class FactorModel(Model):
     def search_space(cls) -> Space:
         """Values worth trying when the model is tuned, by the name of the hyper-parameter."""
         shared: Space = {
-            "users": Choice(USERS),
+            "user_representation": Choice(USER_REPRESENTATIONS),
             "factors": Choice((10, 20, 50, 100)),
             "learning_rate": Range(0.01, 1.0, log=True),
             "regularization": Range(0.001, 0.1, log=True),
@@ -269,9 +269,9 @@ class FactorModel(Model):
         return self.array("item_bias")
 
     @property
-    def protocol_(self) -> str:
+    def task_(self) -> str:
         """The task the model was fitted for: "rated" or "catalog"."""
-        return str(self.fitted.facts.get("protocol", "rated"))
+        return str(self.fitted.facts.get("task", "rated"))
 
     @property
     def history_(self) -> list[dict[str, float]]:
@@ -336,7 +336,7 @@ class FactorModel(Model):
     def _check_init(self) -> None:
         if isinstance(self.init, str):
             one_of("init", self.init, ("paper",))
-            if self.users == "history":
+            if self.user_representation == "history":
                 raise ParameterError(
                     "init='paper' goes with user_representation='factors'; with user_representation='history' give a number"
                 )

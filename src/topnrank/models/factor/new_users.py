@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def score_histories(model: "FactorModel", indptr: IntArray, items: IntArray, values: FloatArray | None) -> Float32Array:
     """(n, n_items) scores for users never seen, whose histories are a CSR, each from the oldest item to the latest."""
     recency_weights = history_recency_weights(model, indptr)
-    if model.users == "history":
+    if model.user_representation == "history":
         rows = TrainingLists(
             indptr.astype(np.int64), items.astype(np.int32), recency_weights, residuals_of(model, indptr, items, values)
         )

@@ -251,7 +251,7 @@ def _check_likes(data: Interactions, selection: Selection) -> None:
     if selection.negatives and sizes.min() == data.n_items:
         raise DataError(
             f"every user has observed all {data.n_items} items: there are no unobserved items to sample; rank the observed "
-            "ones: TopNRank with protocol='rated', or BPR or WARP with negatives=0"
+            "ones: TopNRank with task='rated', or BPR or WARP with negatives=0"
         )
 
 
@@ -270,7 +270,7 @@ def _check_teaches(data: Interactions, selection: Selection) -> None:
     if not np.any(same_user & (np.diff(weights) != 0)):
         raise DataError(
             f"within every user all weights are equal (for example {weights[0]:g}): training on observed items alone "
-            "cannot learn an order from that; rank the whole catalog instead (TopNRank(protocol='catalog')), give "
+            "cannot learn an order from that; rank the whole catalog instead (TopNRank(task='catalog')), give "
             "ratings, weights that differ or dislikes with weight below 0, or use another model that learns from likes "
             "alone (BPR or WARP with negatives=100, MFADG, CLiMF)"
         )

@@ -120,7 +120,7 @@ class Run:
             snapshot,
             self.held_out,
             metrics=[self.options.metric],
-            protocol=self.model.task(),
+            protocol=self.model._task(),
             num_threads=self.model.num_threads,
         )
         value = result[self.options.metric]
@@ -133,14 +133,14 @@ class Run:
     def _snapshot(self, learned: dict[str, FloatArray]) -> "FactorModel":
         """The model with these arrays, as if it were fitted."""
         snapshot = type(self.model)(**self.model.get_params())
-        snapshot._fitted = Fitted.of(self.prepared.data, learned, protocol=self.model.task(), **self.prepared.facts)
+        snapshot._fitted = Fitted.of(self.prepared.data, learned, task=self.model._task(), **self.prepared.facts)
         return snapshot
 
     def _judged(self, held_out: Interactions) -> Interactions:
         """The held-out rows with weights where they have types; refused when no order of them could be wrong."""
         weighted = self._snapshot({}).weigh(held_out)
         flags, rule = relevance(weighted, RELEVANT)
-        if flags.all() and self.model.task() == "rated":
+        if flags.all() and self.model._task() == "rated":
             raise DataError(
                 f"validation: all {len(weighted)} held-out rows are relevant (by {rule}), every order of them is right and "
                 "nothing can be measured; train without validation, or give disliked rows a weight below 0"

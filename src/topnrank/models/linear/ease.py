@@ -346,7 +346,7 @@ class EASE(LikesModel):
         form = self._cheaper_form(weighted.n_users, weighted.n_items * (2 if self.dislikes else 1))
         penalties = Penalties(float(self.regularization), float(self.dislike_regularization))
         arrays = form.solve(Signed.of(weighted, self.dislikes), penalties)
-        facts |= {"penalties": list(penalties), "dislikes": self.dislikes, "protocol": "catalog"}
+        facts |= {"penalties": list(penalties), "dislikes": self.dislikes, "task": "catalog"}
         self._fitted = Fitted.of(weighted, {**arrays, "seen_weights": weighted.weights}, **facts)
         return self
 

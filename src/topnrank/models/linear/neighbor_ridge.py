@@ -95,7 +95,7 @@ class NeighborRidge(LikesModel):
         arrays[VALUES] = values.astype(np.float32)
         if self.recency is not None:
             arrays[RECENCY_WEIGHTS] = recency_weights_by_time(weighted, self.recency)
-        self._fitted = Fitted.of(weighted, arrays, protocol="catalog", **facts)
+        self._fitted = Fitted.of(weighted, arrays, task="catalog", **facts)
         return self
 
     def _solve(self, likes: LikedItems, data: Interactions, liked: BoolArray) -> Solved:

@@ -27,9 +27,9 @@ from topnrank.models.topnrank.recipe import (
     CATALOG_SHARES,
     CATALOG_SPACE,
     CATALOG_STEEPNESS,
-    PROTOCOLS,
+    TASKS,
     SETTINGS,
-    natural_protocol,
+    natural_task,
 )
 from topnrank.scorers import Scorer, TrainingLists
 from topnrank.training import AdaGrad, AdaptiveDescent, make_optimizer
@@ -54,8 +54,8 @@ class TopNRank(FactorModel):
     The defaults are the best recipe known here for ranking items by ratings: users as histories, Laplace step, a gradient
     budget per user, a squared anchor. `TopNRank.paper()` gives the paper's own four variants and settings.
 
-    Two tasks, two sets of defaults. Ranking the items that users rate (`protocol="rated"`): as the paper, lists hold the
-    rated items. Ranking all items (`protocol="catalog"`): lists hold the liked items and a sample of unobserved ones
+    Two tasks, two sets of defaults. Ranking the items that users rate (`task="rated"`): as the paper, lists hold the
+    rated items. Ranking all items (`task="catalog"`): lists hold the liked items and a sample of unobserved ones
     that stands for all of them, dislikes are part of the history, and a neighbor ridge stands beside the factors. A
     model trained for one task is poor at the other; ItemMean, Popularity and EASE are the controls to compare with.
 
@@ -63,7 +63,7 @@ class TopNRank(FactorModel):
     know positive weights and others only, not how large a weight is; the anchor still does.
     """
 
-    protocol: str | None = None
+    task: str | None = None
     """The task: "rated" (rank the items a user has rated, the paper), "catalog" (rank all items), or None: by the data.
     Ratings, or weights that differ within a user: rated; events and likes alone: catalog. Fields set to "auto" follow."""
     n: int = 20
@@ -126,49 +126,49 @@ class TopNRank(FactorModel):
 
     def check(self) -> None:
         """Shared rules and those of the objective, with "auto" filled in."""
-        if self.protocol is not None:
-            one_of("protocol", self.protocol, PROTOCOLS)
+        if self.task is not None:
+            one_of("task", self.task, TASKS)
         self._filled(self._asked_for() or "rated")._check_filled()
 
     def settled(self, data: Interactions | None = None) -> Self:
-        """The model with "auto" filled in for its task: that of `protocol`, of `data`, or the one it was fitted for."""
-        protocol = self._asked_for()
-        if protocol is None and data is not None:
-            protocol = natural_protocol(data)
-        elif protocol is None and self._fitted is not None:
-            protocol = str(self._fitted.facts.get("protocol", "rated"))
-        filled = self._filled(protocol or "rated", data)
+        """The model with "auto" filled in for its task: that of `task`, of `data`, or the one it was fitted for."""
+        task = self._asked_for()
+        if task is None and data is not None:
+            task = natural_task(data)
+        elif task is None and self._fitted is not None:
+            task = str(self._fitted.facts.get("task", "rated"))
+        filled = self._filled(task or "rated", data)
         filled._check_filled()
         return filled
 
     def with_explicit_defaults(self, data: Interactions) -> Self:
-        """A model with protocol and values in place of None and "auto"; a plain lambda stays a number."""
-        protocol = self._asked_for() or natural_protocol(data)
-        settings = {name: value for name, value in SETTINGS[protocol].items() if getattr(self, name) == AUTO}
-        return type(self)(**self.get_params() | settings | {"protocol": protocol})
+        """A model with task and values in place of None and "auto"; a plain lambda stays a number."""
+        task = self._asked_for() or natural_task(data)
+        settings = {name: value for name, value in SETTINGS[task].items() if getattr(self, name) == AUTO}
+        return type(self)(**self.get_params() | settings | {"task": task})
 
     def space(self) -> Space:
         """For the catalog a space of its own."""
         return dict(CATALOG_SPACE) if self._asked_for() == "catalog" else self.search_space()
 
-    def task(self) -> Literal["rated", "catalog"]:
-        """The protocol; "rated" where it is still open."""
-        return "catalog" if self.protocol == "catalog" else "rated"
+    def _task(self) -> Literal["rated", "catalog"]:
+        """The task; "rated" where it is still open."""
+        return "catalog" if self.task == "catalog" else "rated"
 
     def _asked_for(self) -> str | None:
-        """The protocol given; sampled items, neighbors, sessions and recency belong to the catalog."""
+        """The task given; sampled items, neighbors, sessions and recency belong to the catalog."""
         settings = (self.negatives, self.neighbors, self.sessions, self.recency)
         wanted = any(value != AUTO and value is not None and value != 0 for value in settings)
-        return self.protocol or ("catalog" if wanted else None)
+        return self.task or ("catalog" if wanted else None)
 
-    def _filled(self, protocol: str, data: Interactions | None = None) -> Self:
-        """A copy with the protocol's values in place of "auto"."""
+    def _filled(self, task: str, data: Interactions | None = None) -> Self:
+        """A copy with the task's values in place of "auto"."""
         filled = copy.copy(self)
-        filled.protocol = protocol
-        for name, value in SETTINGS[protocol].items():
+        filled.task = task
+        for name, value in SETTINGS[task].items():
             if isinstance(given := getattr(self, name), str) and given == AUTO:
                 setattr(filled, name, value)
-        if protocol == "catalog":
+        if task == "catalog":
             self._fill_catalog(filled, data)
         return filled
 
@@ -221,24 +221,24 @@ class TopNRank(FactorModel):
 
     def _check_task(self) -> None:
         """What the two tasks can and cannot do."""
-        if self.type_vectors and self.users != "history":
+        if self.type_vectors and self.user_representation != "history":
             raise ParameterError(
                 "TopNRank: type_vectors are parts of histories; set user_representation='history', or leave them out"
             )
-        if self.protocol == "rated":
+        if self.task == "rated":
             if self.negatives or self.neighbors or self.recency or self.sessions:
                 raise ParameterError(
                     "TopNRank: negatives, neighbors, sessions and recency are for the whole catalog; "
-                    "set protocol='catalog', or leave them out"
+                    "set task='catalog', or leave them out"
                 )
             return
         if self.sessions is not None and not self.neighbors:
             raise ParameterError("TopNRank: sessions say how neighbors are found; set neighbors, or leave them out")
         if self.metric != "dcg":
-            raise ParameterError(f"TopNRank: protocol='catalog' knows metric='dcg' only, got {self.metric!r}")
+            raise ParameterError(f"TopNRank: task='catalog' knows metric='dcg' only, got {self.metric!r}")
         if not self.negatives:
             raise ParameterError(
-                "TopNRank: protocol='catalog' needs unobserved items to rank against: set negatives, such as 200"
+                "TopNRank: task='catalog' needs unobserved items to rank against: set negatives, such as 200"
             )
 
     def _check_descends(self) -> None:
@@ -269,7 +269,7 @@ class TopNRank(FactorModel):
         }
         if filled.metric != "dcg":
             return TRUNCATED[filled.metric](**shared)
-        length_power = CATALOG_BALANCE if filled.protocol == "catalog" else 0.0
+        length_power = CATALOG_BALANCE if filled.task == "catalog" else 0.0
         return WeightedDCG(
             exact=filled.gradient == "exact", discount=filled._power(), length_power=length_power, **shared
         )
@@ -280,17 +280,17 @@ class TopNRank(FactorModel):
 
     def relevant_only(self) -> bool:
         """For the catalog lists hold likes and sampled items; what else the user rated stays in the history."""
-        return self.protocol == "catalog"
+        return self.task == "catalog"
 
     def selection(self) -> Selection:
         """Which rows enter the lists, how many unobserved items beside them, and the neighbors' regressions."""
-        if self.protocol != "catalog":
-            return Selection(self.users, by_type=self.type_vectors)
+        if self.task != "catalog":
+            return Selection(self.user_representation, by_type=self.type_vectors)
         ridge = None
         if self.neighbors:
             ridge = Ridge(int(self.neighbors), self.neighbor_penalty, sessions=self.sessions)
         return Selection(
-            self.users,
+            self.user_representation,
             relevant_only=True,
             negatives=int(self.negatives),
             disliked=self.dislikes == "list",
@@ -303,7 +303,7 @@ class TopNRank(FactorModel):
     def problem(self, rows: TrainingLists, frozen: FrozenTerms = NO_FROZEN_TERMS) -> Problem:
         """As for all models; for the catalog the penalty does not grow with the number of sampled items."""
         filled = self.settled()
-        return dataclasses.replace(FactorModel.problem(filled, rows, frozen), shared=filled.protocol == "catalog")
+        return dataclasses.replace(FactorModel.problem(filled, rows, frozen), shared=filled.task == "catalog")
 
     @classmethod
     def paper(cls, *, smoothing: str = "relu", truncate: bool = True, **changes: Any) -> Self:
@@ -315,7 +315,7 @@ class TopNRank(FactorModel):
         """
         one_of("smoothing", smoothing, ("relu", "sigmoid"))
         settings: dict[str, Any] = {
-            "protocol": "rated",
+            "task": "rated",
             "user_representation": "factors",
             "factors": 10,
             "n": 20,

@@ -7,7 +7,7 @@ import numpy as np
 from topnrank.data.interactions import Interactions
 from topnrank.models.search_space import Choice, Range, Space
 
-PROTOCOLS = ("rated", "catalog")
+TASKS = ("rated", "catalog")
 AUTO = "auto"
 """Stands for the value that suits the task."""
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -51,7 +51,7 @@ CATALOG_STEEPNESS, CATALOG_ACCUMULATOR, CATALOG_BALANCE = 2.0, 0.4, 0.5
 """For the catalog: C of the Laplace step, AdaGrad's start, and the power of |likes| that a user's loss is divided by."""
 
 
-def natural_protocol(data: Interactions) -> str:
+def natural_task(data: Interactions) -> str:
     """The task that data can teach: ratings, or weights that differ within a user, an order of observed items."""
     if data.ratings is not None:
         return "rated"

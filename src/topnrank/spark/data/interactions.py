@@ -24,7 +24,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from topnrank._checks import one_of
 from topnrank._typing import Int64Array
-from topnrank.data.duplicates import DUPLICATE_RULES, TrainingLists, unique_rows
+from topnrank.data.duplicates import DUPLICATE_RULES, CodedColumns, unique_rows
 from topnrank.data.frames import Columns
 from topnrank.data.ids import IdMap
 from topnrank.data.interactions import Interactions
@@ -298,7 +298,7 @@ class Layout:
         yield UserBlock(number, first, {"indptr": indptr, "indices": rows.item_codes, **values}, merged)
 
 
-def merge_dealt(columns: Arrays, users: tuple[int, int], layout: Layout) -> tuple[TrainingLists, Merged]:
+def merge_dealt(columns: Arrays, users: tuple[int, int], layout: Layout) -> tuple[CodedColumns, Merged]:
     """Dealt rows of the users from the first to before the last, in CSR order, with repeated ones merged."""
     first, last = users
     values: dict[str, Any] = dict(columns)
@@ -307,10 +307,10 @@ def merge_dealt(columns: Arrays, users: tuple[int, int], layout: Layout) -> tupl
         values = {name: column[places] for name, column in values.items()}
     codes = (values.pop("user_codes") - first).astype(np.int32), values.pop("item_codes").astype(np.int32)
     ids = IdMap(np.arange(first, last)), IdMap(np.arange(layout.n_items))
-    return _unique(TrainingLists(*ids, *codes, type_names=layout.type_names, **values), layout.duplicates)
+    return _unique(CodedColumns(*ids, *codes, type_names=layout.type_names, **values), layout.duplicates)
 
 
-def _unique(rows: TrainingLists, duplicates: str) -> tuple[TrainingLists, Merged]:
+def _unique(rows: CodedColumns, duplicates: str) -> tuple[CodedColumns, Merged]:
     try:
         kept, count = unique_rows(rows, "last" if duplicates == "error" else duplicates, str)
     except DataError as error:  # such as sums beyond the range of float32

@@ -132,7 +132,7 @@ class Cuts:
     """(n_blocks + 1,) the first user of each block, and in the end the number of users"""
 
 
-def cut_users(users: Numbered, n_blocks: int) -> Cuts:
+def cut_users(users: "Numbered", n_blocks: int) -> Cuts:
     """At most `n_blocks` blocks, each with at least one user; `users` has a column of the rows of each user."""
     n_blocks = min(n_blocks, users.count)
     n_ranges = min(users.count, max(FINEST, n_blocks))

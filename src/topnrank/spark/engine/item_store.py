@@ -49,7 +49,7 @@ def merge(parts: Sequence[ItemSums]) -> ItemSums:
     in_lists = _added(items, places, [part.in_lists for part in parts])
     in_histories = _added(items, places, [part.in_histories for part in parts])
     scale = np.sum([part.scale for part in parts], axis=0)
-    visits = [part.step for part in parts]
+    visits = [part.report for part in parts]
     together = StepReport(*(sum(numbers) for numbers in zip(*visits, strict=True)))
     return ItemSums(items, gradients, in_lists, in_histories, scale, together)
 
@@ -72,7 +72,7 @@ def step_items(problem: Problem, state: State, sums: ItemSums) -> float:
         step_rows(rule, sums.items, visits, _rows(gradient), values, accumulators, distances)
         moved += float(distances.sum())
     if SCALE in state.parameters:
-        moved += _step_scale(problem, state, float(sums.scale[0]) / max(sums.step.lists, 1))
+        moved += _step_scale(problem, state, float(sums.scale[0]) / max(sums.report.lists, 1))
     return moved
 
 
@@ -182,8 +182,8 @@ class BroadcastItems:
         parts = self._sums(after)
         self._largest = max(self._largest, *map(bytes_of, parts))
         sums = merge(parts)
-        moved = sums.step.moved + apply(self.problem, self._state, sums, step.value.passes)
-        return sums.step._replace(moved=moved), after, Traffic(step.value.nbytes, sum(map(bytes_of, parts)))
+        moved = sums.report.moved + apply(self.problem, self._state, sums, step.value.passes)
+        return sums.report._replace(moved=moved), after, Traffic(step.value.nbytes, sum(map(bytes_of, parts)))
 
     def _sums(self, after: "RDD[BlockVisit]") -> list[ItemSums]:
         """The sums of every block; where together they are many, those of every part of the items, added up before."""
@@ -257,7 +257,7 @@ class RoutedItems:
         reports: list[Report] = stepped.map(lambda pair: pair[1]).collect()
         before, self._blocks = self._blocks, stepped
         before.unpersist()
-        report = StepReport(*(sum(numbers) for numbers in zip(*(report.step for report in reports), strict=True)))
+        report = StepReport(*(sum(numbers) for numbers in zip(*(report.report for report in reports), strict=True)))
         down = sum(after.map(lambda left: left.received).collect())
         return report, after, Traffic(down, sum(report.bytes for report in reports), routed=True)
 

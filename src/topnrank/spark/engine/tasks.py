@@ -212,7 +212,7 @@ def step_item_block(problem: Problem, step: Step, block: ItemBlock, parts: list[
     here = sums._replace(items=(sums.items - block.first).astype(np.int32))
     state = State(copies(block.state.parameters), copies(block.state.accumulators))
     moved = apply(replace(problem, rules=step.rules), state, here, step.passes)
-    report = sums.step._replace(moved=sums.step.moved + moved)
+    report = sums.report._replace(moved=sums.report.moved + moved)
     return ItemBlock(block.first, state), Report(report, sum(bytes_of(part) for part in parts))
 
 
@@ -231,6 +231,6 @@ def split_sums(sums: ItemSums | None, starts: Int64Array) -> list[ItemSums]:
     for part, (a, b) in enumerate(pairwise(ends)):
         rows = order[a:b]
         gradients = {name: block[rows] for name, block in sums.gradients.items()}
-        rest = (sums.scale, sums.step) if part == 0 else (np.zeros_like(sums.scale), NOBODY)
+        rest = (sums.scale, sums.report) if part == 0 else (np.zeros_like(sums.scale), NOBODY)
         pieces.append(ItemSums(sums.items[rows], gradients, sums.in_lists[rows], sums.in_histories[rows], *rest))
     return pieces

@@ -76,7 +76,7 @@ def _trained(
     if (neighbors := prepared.frozen.neighbors) is not None:
         kept: dict[str, Any] = {NEIGHBORS: neighbors.items, WEIGHTS: neighbors.weights}
         arrays |= kept
-    facts = {"rows": data.n_rows, "protocol": model.task(), **prepared.facts, **facts}
+    facts = {"rows": data.n_rows, "task": model._task(), **prepared.facts, **facts}
     learned = Learned(unfitted(local), arrays, facts, data.n_items)
     served = DistributedModel.of_rows(learned, data, run.engine.user_vectors())
     served.blocks.count()  # made now: what it is made from is let go
