@@ -22,14 +22,14 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "spark"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-import cluster as standalone
 from pyspark.ml.recommendation import ALS
 from pyspark.sql import SparkSession
 
 import topnrank as tnr
 from common import environment
+from support import cluster as standalone
 from topnrank.engines import Engine, TrainingTime, make_engine
 from topnrank.models.factor.prepare import prepare
 

@@ -5,9 +5,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from cli_runner import Outcome, Run, command_line, ratings_text
 
 import topnrank as tnr
+from support.cli_runner import Outcome, Run, command_line, ratings_text
 from topnrank.cli import main
 
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from problems import N_ITEMS, N_USERS, SCORERS, make_problem, start
 
+from support.problems import N_ITEMS, N_USERS, SCORERS, make_problem, start
 from topnrank.engines import TrainingTime, make_engine
 from topnrank.engines.adaptive import STEP, AdaptiveEngine
 from topnrank.engines.reference import ReferenceEngine, visited

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from problems import LISTS, N_USERS, SCORERS, make_problem, start, visit_all
 
+from support.problems import LISTS, N_USERS, SCORERS, make_problem, start, visit_all
 from topnrank import losses as objectives
 from topnrank.engines import TrainingTime, make_engine
 from topnrank.engines.cpu import CpuEngine

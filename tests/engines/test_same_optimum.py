@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from problems import N_ITEMS, N_USERS, make_problem, start
 
+from support.problems import N_ITEMS, N_USERS, make_problem, start
 from topnrank import losses as objectives
 from topnrank.engines.reference import ReferenceEngine
 from topnrank.rng import stream

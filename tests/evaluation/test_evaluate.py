@@ -4,8 +4,8 @@ import json
 
 import numpy as np
 import pytest
-from fixed_ranker import FixedRanker
 
+from support.fixed_ranker import FixedRanker
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError, DivergenceError, ParameterError
 from topnrank.evaluation import evaluate

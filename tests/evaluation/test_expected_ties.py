@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from fixed_ranker import FixedRanker, expected_metric
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.fixed_ranker import FixedRanker, expected_metric
 from topnrank.data.interactions import Interactions
 from topnrank.evaluation import evaluate
 from topnrank.evaluation._metrics_kernel import stop_chances

@@ -6,12 +6,12 @@ from math import comb, log2
 import ir_measures
 import numpy as np
 import pytest
-from fixed_ranker import FixedRanker
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ir_measures import AP, ERR, RR, P, R, Success, nDCG
 from sklearn.metrics import average_precision_score, ndcg_score, roc_auc_score
 
+from support.fixed_ranker import FixedRanker
 from topnrank.data.interactions import Interactions
 from topnrank.errors import ParameterError
 from topnrank.evaluation import evaluate, protocols

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from fixed_ranker import FixedRanker
 
+from support.fixed_ranker import FixedRanker
 from topnrank.data.interactions import Interactions
 from topnrank.evaluation import evaluate, split_per_user
 

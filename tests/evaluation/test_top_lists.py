@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from fixed_ranker import FixedRanker
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.fixed_ranker import FixedRanker
 from topnrank import Interactions, Popularity, Random, evaluate, split_per_user
 from topnrank.errors import ParameterError
 from topnrank.evaluation import protocols

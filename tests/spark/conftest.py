@@ -7,13 +7,13 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'topnrank[spark]'")
 
-import cluster as standalone
-import hadoop
-from cluster import Cluster
-from fetch_hadoop import MissingPartError, hadoop_folder
-from hadoop import Hdfs
 from pyspark.sql import SparkSession
 
+from support import cluster as standalone
+from support import hadoop
+from support.cluster import Cluster
+from support.fetch_hadoop import MissingPartError, hadoop_folder
+from support.hadoop import Hdfs
 from topnrank.errors import ParameterError
 from topnrank.spark.session.java import find_java
 

@@ -6,11 +6,11 @@ import sys
 from functools import cache
 from unittest.mock import patch
 
-import killed_run
 import numpy as np
 import pytest
-from killed_run import CASES, digest, fit, with_events
 
+from support import killed_run
+from support.killed_run import CASES, digest, fit, with_events
 from topnrank import BiasedMF, DivergenceError, ModelFileError, OutputError, TopNRank, synthetic
 from topnrank.io.tensors import read_file, write_file
 from topnrank.rng import stream

@@ -8,10 +8,10 @@ from topnrank._checks import check_count, check_flag, check_number, one_of
 from topnrank.losses.base import Objective
 from topnrank.losses.climf.reference import CLiMFBound
 from topnrank.losses.gaussian.reference import GaussianDCG
+from topnrank.losses.links import LINKS
 from topnrank.losses.listpmf.reference import TIES, PlackettLuce
 from topnrank.losses.listrank.reference import TopOneCrossEntropy
 from topnrank.losses.mfadg.reference import AveragedDiscountedGain
-from topnrank.losses.links import LINKS
 from topnrank.losses.tfmap.reference import SmoothAP
 from topnrank.losses.xclimf.reference import XCLiMFBound
 from topnrank.models.factor.model import FactorModel

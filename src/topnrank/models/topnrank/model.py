@@ -27,8 +27,8 @@ from topnrank.models.topnrank.recipe import (
     CATALOG_SHARES,
     CATALOG_SPACE,
     CATALOG_STEEPNESS,
-    TASKS,
     SETTINGS,
+    TASKS,
     natural_task,
 )
 from topnrank.scorers import Scorer, TrainingLists
