@@ -4,7 +4,6 @@ import math
 from numbers import Integral, Real
 from typing import Any
 
-from topnrank.data.interactions import Interactions
 from topnrank.errors import ParameterError
 
 
@@ -15,15 +14,6 @@ def _fail(owner: object, name: str, rule: str, value: Any) -> ParameterError:
 def _is_number(value: Any) -> bool:
     """A finite number; True and False are none."""
     return not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
-
-
-def check_interactions(data: object) -> None:
-    """What a model is to learn from are Interactions, not a frame."""
-    if not isinstance(data, Interactions):
-        raise ParameterError(
-            f"fit needs Interactions, got {type(data).__name__}; make them with topnrank.read(path) or "
-            "Interactions.from_frame(frame)"
-        )
 
 
 def check_n(method: str, n: Any) -> int:

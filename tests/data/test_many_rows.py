@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from topnrank import DataError, Interactions
-from topnrank.data import duplicates as many_rows
+from topnrank.data import many_rows
 
 rows = st.lists(
     st.tuples(st.integers(-3, 9), st.integers(5, 12), st.sampled_from(["buy", "cart", "view"]), st.integers(0, 99)),

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from topnrank.losses.neighbor_scores import LINKS
 
 from support.lists import assert_lists_equal, near_a_cut
 from topnrank import losses as objectives
 from topnrank.losses.climf.reference import CLiMFBound
 from topnrank.losses.gaussian.reference import GaussianDCG
+from topnrank.losses.links import LINKS
 from topnrank.losses.listpmf.reference import TIES, PlackettLuce
 from topnrank.losses.listrank.reference import TopOneCrossEntropy
 from topnrank.losses.mfadg.reference import AveragedDiscountedGain

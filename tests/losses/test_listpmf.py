@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from topnrank.losses.neighbor_scores import LINKS
 
 from topnrank.errors import ParameterError
 from topnrank.losses.base import ListContext
+from topnrank.losses.links import LINKS
 from topnrank.losses.listpmf.reference import TIES, PlackettLuce
 from topnrank.models.listwise import ListPMF
 from topnrank.rng import stream, uniforms
@@ -24,7 +24,7 @@ VISIT = ListContext(key=12345)
 
 class TestBreslow(ObjectiveTests):
     objectives = (PlackettLuce(), PlackettLuce(normalize=True))
-    occasions = (VISIT,)
+    contexts = (VISIT,)
 
     @staticmethod
     def autograd_formula(np, objective, f, a, context):

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from topnrank.losses.neighbor_scores import LINKS
 
 from support.lists import batch_of, occasion_of, run_kernel
+from topnrank.losses.links import LINKS
 from topnrank.losses.listpmf.reference import TIES, PlackettLuce
 from topnrank.rng import stream
 

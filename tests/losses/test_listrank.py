@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from topnrank.losses.neighbor_scores import LINKS
 
 from topnrank.errors import ParameterError
+from topnrank.losses.links import LINKS
 from topnrank.losses.listrank.reference import TopOneCrossEntropy
 from topnrank.models.listwise import ListRank
 from topnrank.rng import stream

@@ -18,7 +18,7 @@ every_objective = pytest.mark.parametrize("objective", OBJECTIVES, ids=str)
 
 class TestAveragedDiscountedGain(ObjectiveTests):
     objectives = OBJECTIVES
-    occasions = (SAMPLED, ListContext(sampled=1, weight=1e5), ListContext())
+    contexts = (SAMPLED, ListContext(sampled=1, weight=1e5), ListContext())
     needs_positives = ignores_others = True
     tolerance = 1e-6  # the weight scales up rounding as well
 

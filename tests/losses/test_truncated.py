@@ -52,12 +52,12 @@ class TestTruncated(ObjectiveTests):
 
 class TestAnnealed(TestTruncated):
     objectives = tuple(metric(step, n=3, anneal_n=0.5, **OTHERS[metric]) for metric in METRICS for step in STEPS[:4])
-    occasions = (ListContext(progress=0.25),)
+    contexts = (ListContext(progress=0.25),)
 
 
 class TestBudget(BudgetTests):
     objectives = tuple(metric(step, n=3, gradient_budget=0.5, anneal_n=0.5) for metric in METRICS for step in STEPS[:4])
-    occasions = (ListContext(progress=0.25),)
+    contexts = (ListContext(progress=0.25),)
     needs_positives = True
 
 

@@ -47,7 +47,7 @@ class TestPaper(TestExact):
 
 class TestAnnealedAndAnchored(TestExact):
     objectives = tuple(WeightedDCG(step, n=3, exact=True, anneal_n=0.5, squared_weight=0.3) for step in STEPS)
-    occasions = (ListContext(progress=0.25),)
+    contexts = (ListContext(progress=0.25),)
 
 
 class TestSampledAndBalanced(TestExact):
@@ -56,7 +56,7 @@ class TestSampledAndBalanced(TestExact):
     objectives = tuple(
         WeightedDCG(step, n=3, truncate=False, exact=True, discount=-1.0, length_power=0.5) for step in STEPS[:4]
     )
-    occasions = (ListContext(sampled=3, weight=np.array([2.5, 7.0, 0.5])), ListContext(sampled=3, weight=20.0))
+    contexts = (ListContext(sampled=3, weight=np.array([2.5, 7.0, 0.5])), ListContext(sampled=3, weight=20.0))
 
 
 class TestBudget(BudgetTests):
@@ -67,7 +67,7 @@ class TestBudget(BudgetTests):
         for step in STEPS[:4]
         for cut, squared_weight in ((True, 0.7), (False, 0.0))
     )
-    occasions = (ListContext(progress=0.25),)
+    contexts = (ListContext(progress=0.25),)
 
 
 class TestSquared(ObjectiveTests):

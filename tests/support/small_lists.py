@@ -11,7 +11,7 @@ from topnrank.testing.losses import ObjectiveTests
 
 RATED = ListContext(key=7)
 UNOBSERVED = ListContext(sampled=4, weight=24.9, key=7)
-every_occasion = pytest.mark.parametrize("occasion", [RATED, UNOBSERVED], ids=["rated", "unobserved"])
+every_occasion = pytest.mark.parametrize("context", [RATED, UNOBSERVED], ids=["rated", "unobserved"])
 
 
 def g(x):
@@ -36,7 +36,7 @@ def list_of_levels(case, context=RATED, m=20):
 class RatedPairTests(ObjectiveTests):
     """Objectives that draw pairs of the user's own rows; each row has its own draws."""
 
-    occasions = (RATED,)
+    contexts = (RATED,)
     any_order = False
 
     def test_without_unequal_gains_there_is_no_loss(self, objective, context):
@@ -49,7 +49,7 @@ class RatedPairTests(ObjectiveTests):
 class UnobservedPairTests(ObjectiveTests):
     """Objectives that draw pairs of positives and sampled rows."""
 
-    occasions = (UNOBSERVED,)
+    contexts = (UNOBSERVED,)
     any_order = False
     needs_positives = True
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from topnrank._typing import IdArray, Int32Array, Int64Array
-from topnrank.data import duplicates as many_rows
+from topnrank.data import many_rows
 from topnrank.data.columns import Column, integers, is_text, rows_of, to_numpy, whole_numbers
 from topnrank.errors import DataError, ParameterError
 

@@ -334,3 +334,12 @@ def _digest_ids(digest: Any, ids: IdArray) -> None:
     encoded = [text.encode() for text in ids.tolist()]
     digest.update(f"texts {[len(text) for text in encoded]}".encode())
     digest.update(b"".join(encoded))
+
+
+def check_interactions(data: object) -> None:
+    """What a model is to learn from are Interactions, not a frame."""
+    if not isinstance(data, Interactions):
+        raise ParameterError(
+            f"fit needs Interactions, got {type(data).__name__}; make them with topnrank.read(path) or "
+            "Interactions.from_frame(frame)"
+        )

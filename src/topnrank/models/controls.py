@@ -7,9 +7,9 @@ from typing import ClassVar, Self, final
 
 import numpy as np
 
-from topnrank._checks import check_count, check_interactions, check_number
+from topnrank._checks import check_count, check_number
 from topnrank._typing import Float32Array, Float64Array, FloatArray, IntArray
-from topnrank.data.interactions import Interactions
+from topnrank.data.interactions import Interactions, check_interactions
 from topnrank.errors import DataError
 from topnrank.losses.base import Objective
 from topnrank.losses.shaping import Squared

@@ -20,7 +20,6 @@ from topnrank.io.paths import parse_path
 from topnrank.io.tensors import pack_ids, prefixed, read_file, unpack_ids, without_prefix, write_file
 from topnrank.losses import steps
 from topnrank.models.base import Fitted, Model
-from topnrank.models.registry import MODELS
 from topnrank.scorers.neighbors import SCALE
 from topnrank.training import SGD, AdaGrad, AdaptiveDescent
 
@@ -145,6 +144,8 @@ def write_params(path: str | os.PathLike[str], model: Model, **facts: Any) -> No
 
 def read_params(path: str | os.PathLike[str]) -> tuple[str | None, dict[str, Any]]:
     """Kind of model and hyper-parameters of a file that `write_params` wrote, or of a plain JSON object of them."""
+    from topnrank.models.registry import MODELS
+
     content = _json_object(path)
     if "parameters" not in content:
         return None, {name: _decoded(path, name, value) for name, value in content.items()}

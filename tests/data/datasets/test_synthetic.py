@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from topnrank.data.datasets import _synthetic_kernel as kernels
 from topnrank.data.datasets.demo import demo_data, demo_titles
-from topnrank.data.datasets.fetch import _synthetic_kernel as kernels
 from topnrank.data.datasets.synthetic import Planted, Recipe, plant, synthetic
 from topnrank.errors import ParameterError
 from topnrank.rng import stream

@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from topnrank import DataError, read
-from topnrank.data.readers.read import text as readers_survey
-from topnrank.data.readers.read import text as readers_text
+from topnrank.data.readers import text as readers_survey
+from topnrank.data.readers import text as readers_text
 
 PLAIN_CONTEXT = ["1,10,0.5,1000000000", "20,11,3,1000000001", "0,12,0,1000000002", "7,0,5,1000000003"]
 ODD = [

@@ -11,10 +11,10 @@ from typing import Any, TypedDict, Unpack, cast
 
 import numpy as np
 
-from topnrank._checks import check_interactions, one_of
+from topnrank._checks import one_of
 from topnrank._typing import Int64Array
 from topnrank.data.feedback.policies import ConversionRate, EventWeights, Unary
-from topnrank.data.interactions import Interactions
+from topnrank.data.interactions import Interactions, check_interactions
 from topnrank.errors import DataError, ParameterError, TopNRankError
 from topnrank.evaluation import Ranker, evaluate
 from topnrank.evaluation.metrics import ACCURACY, parse_metrics

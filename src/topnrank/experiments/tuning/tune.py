@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
-from topnrank._checks import check_interactions, one_of
-from topnrank.data.interactions import Interactions
+from topnrank._checks import one_of
+from topnrank.data.interactions import Interactions, check_interactions
 from topnrank.errors import DivergenceError, ParameterError
 from topnrank.evaluation import evaluate, split_per_user
 from topnrank.evaluation.metrics import parse_metrics

@@ -9,11 +9,11 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 
-from topnrank._checks import check_batch, check_count, check_flag, check_interactions, check_number, one_of
+from topnrank._checks import check_batch, check_count, check_flag, check_number, one_of
 from topnrank._typing import Float32Array, FloatArray, IntArray
 from topnrank.data.feedback.by_name import feedback_from, feedback_from_dict
 from topnrank.data.feedback.policies import Feedback
-from topnrank.data.interactions import Interactions
+from topnrank.data.interactions import Interactions, check_interactions
 from topnrank.engines import ENGINES, Problem, State
 from topnrank.errors import DivergenceError, ParameterError
 from topnrank.kernels.top_items import pair_scores

@@ -6,10 +6,10 @@ from typing import ClassVar, NamedTuple, Self, final
 
 import numpy as np
 
-from topnrank._checks import check_count, check_flag, check_interactions, check_number
+from topnrank._checks import check_count, check_flag, check_number
 from topnrank._typing import BoolArray, Float32Array, FloatArray, Int32Array, Int64Array, IntArray
 from topnrank.data.feedback.policies import Feedback
-from topnrank.data.interactions import Interactions
+from topnrank.data.interactions import Interactions, check_interactions
 from topnrank.errors import DataError, DivergenceError
 from topnrank.models.base import Fitted
 from topnrank.models.linear import _ease_kernel as linear

@@ -5,10 +5,10 @@ from typing import ClassVar, Self, final
 
 import numpy as np
 
-from topnrank._checks import check_count, check_interactions, check_number
+from topnrank._checks import check_count, check_number
 from topnrank._typing import BoolArray, Float32Array, FloatArray, Int64Array, IntArray
 from topnrank.data.feedback.policies import Feedback
-from topnrank.data.interactions import Interactions
+from topnrank.data.interactions import Interactions, check_interactions
 from topnrank.kernels.jit import threads
 from topnrank.models.base import Fitted
 from topnrank.models.factor.fitted import VALUES

@@ -23,7 +23,7 @@ from topnrank.engines.base import ItemSums, Problem, State, StepReport, Training
 from topnrank.engines.cpu import CpuEngine
 from topnrank.scorers import Parameters
 from topnrank.scorers.neighbors import SCALE
-from topnrank.spark.engine.item_store import step_items
+from topnrank.spark.engine.item_side import step_items
 
 ACCUMULATED = "accumulated "
 """Before the name of a block: the moves of its accumulators."""

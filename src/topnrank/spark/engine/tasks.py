@@ -16,7 +16,7 @@ from topnrank._typing import Float32Array, Int32Array, Int64Array
 from topnrank.engines.base import ItemSums, Problem, State, StepReport, TrainingTime
 from topnrank.engines.cpu import CpuEngine
 from topnrank.scorers import Parameters, TrainingLists, UpdateRule
-from topnrank.spark.engine.item_store import NOBODY, bytes_of, merge, step_items
+from topnrank.spark.engine.item_side import NOBODY, bytes_of, merge, step_items
 from topnrank.spark.engine.local_passes import copies, moments, move_items, visit_locally
 
 
