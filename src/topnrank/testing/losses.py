@@ -78,7 +78,7 @@ def _kept(result: ListGradient, rows: Int64Array) -> ListGradient:
 
 
 def _named(value: Any) -> str:
-    """An occasion by what is special about it, an objective by its repr."""
+    """An context by what is special about it, an objective by its repr."""
     if not isinstance(value, ListContext):
         return repr(value)
     special = (
@@ -88,7 +88,7 @@ def _named(value: Any) -> str:
 
 
 def _shortened(context: ListContext, size: int) -> ListContext:
-    """The occasion for a list that may have fewer rows than it has sampled ones."""
+    """The context for a list that may have fewer rows than it has sampled ones."""
     sampled = min(context.sampled, size)
     weight = context.weight
     return context._replace(sampled=sampled, weight=weight if np.ndim(weight) == 0 else np.asarray(weight)[:sampled])
@@ -103,14 +103,14 @@ class ObjectiveTests:
 
     objectives: ClassVar[Sequence[Objective]]
     """The objective with the parameters to test it with."""
-    occasions: ClassVar[Sequence[ListContext]] = (PLAIN_CONTEXT,)
+    contexts: ClassVar[Sequence[ListContext]] = (PLAIN_CONTEXT,)
     """The visits to test: with sampled rows, with a key for random draws, early in the training."""
     gains: ClassVar[str] = "signed"
     """"signed", or "grades" where gains are meant to lie between 0 and 1."""
     tolerance: ClassVar[float] = 1e-7
     """How nearly the gradient is the difference quotient, relative to its largest entry."""
     autograd_formula: ClassVar[Callable[..., Any] | None] = None
-    """(np, objective, f, a, occasion) -> loss: a static method that writes the paper's formula once more, with
+    """(np, objective, f, a, context) -> loss: a static method that writes the paper's formula once more, with
     autograd.numpy as `np`; value and gradient are held against it."""
 
     one_gradient: ClassVar[bool] = True
@@ -127,8 +127,8 @@ class ObjectiveTests:
     """Whether `active` is the length of the list."""
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        """One test for each objective and each occasion."""
-        for name, values in (("objective", self.objectives), ("occasion", self.occasions)):
+        """One test for each objective and each context."""
+        for name, values in (("objective", self.objectives), ("context", self.contexts)):
             if name in metafunc.fixturenames:
                 metafunc.parametrize(name, values, ids=_named)
 

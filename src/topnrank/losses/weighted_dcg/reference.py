@@ -19,7 +19,7 @@ Departs from it, each switched off by `TopNRank.paper`:
 * `gradient_budget`, `squared_weight`: the gradient's mass is set and a squared term added, as `shaping.py` says.
 * `length_power`: the loss is divided by (number of items with a weight above 0)^balance, so that long lists do not outweigh.
 * Unobserved items may be sampled into the list (`ListContext`): their weight a is 0, and in the ranks of the others each
-  stands for as many items as the occasion says: R_i = sum_j w_j h(f_j - f_i), w_j = 1 for the user's own items.
+  stands for as many items as the context says: R_i = sum_j w_j h(f_j - f_i), w_j = 1 for the user's own items.
 * `anneal_n`: the gate's N starts at the length of the list and shrinks to N while training goes on (`shaping.annealed_n`).
 
 MRR, MAP and AUC in place of DCG: `truncated.py`.
