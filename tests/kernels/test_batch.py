@@ -24,7 +24,7 @@ def lay_out(users, rows, **plan):
 
 def plan_of(**plan):
     """Whole lists and nothing sampled, unless `plan` says otherwise."""
-    usual = {"histories": True, "negatives": 0, "chances": EQUAL, "shared": False, "progress": 1.0}
+    usual = {"histories": True, "negatives": 0, "sampling_weights": EQUAL, "shared": False, "progress": 1.0}
     return Plan(**usual | {"seed": np.uint64(0), "iteration": np.uint64(0), "first_user": 0} | plan)
 
 

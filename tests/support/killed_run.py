@@ -75,7 +75,7 @@ def with_events(happened: Callable[[], None], run: Callable[[], FactorModel]) ->
         return call
 
     with (
-        patch.object(CpuEngine, "visit", watched(CpuEngine.step)),
+        patch.object(CpuEngine, "step", watched(CpuEngine.step)),
         patch.object(os, "fsync", watched(os.fsync)),
         patch.object(os, "replace", watched(os.replace)),
         patch.object(RemotePath, "put", watched(RemotePath.put)),

@@ -44,7 +44,7 @@ def main(study: str, report: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         return real(*arguments)
 
-    with patch.object(CpuEngine, "visit", watched):
+    with patch.object(CpuEngine, "step", watched):
         search(study)
 
 

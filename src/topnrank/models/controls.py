@@ -153,7 +153,7 @@ class BiasedMF(FactorModel):
     part in the ranking. A control: a list-wise model should beat it before anything is claimed for its objective.
     """
 
-    users: str = "factors"
+    user_representation: str = "factors"
     factors: int = 100
     init: float | str = 0.003
     optimizer: str | Optimizer = "sgd"

@@ -156,7 +156,7 @@ def test_only_types_that_occur_need_a_weight():
         (lambda: EventWeights({"buy": 1}, "maximum"), "EventWeights.combine must be one of 'max', 'sum', 'last'"),
         (lambda: ConversionRate(combine="x"), "ConversionRate.combine must be one of"),
         (lambda: WeightColumn("x"), "WeightColumn.combine must be one of"),
-        (lambda: feedback_from("centered", RATED), "did you mean 'centered'"),
+        (lambda: feedback_from("centred", RATED), "did you mean 'centered'"),
         (lambda: feedback_from("events", EVENTS), "feedback must be one of"),
         (lambda: feedback_from(4, RATED), "feedback must be one of .* got 4"),
         (lambda: feedback_from_dict({"kind": "magic"}), "feedback kind must be one of"),

@@ -68,7 +68,9 @@ class SparkEngine:
 
         def with_tables(*tables: Any) -> Callable[[], Problem]:
             kept = self._context.broadcast(tables)
-            return lambda: replace(small, **dict(zip(("chances", "neighbors", "item_rows"), kept.value, strict=False)))
+            return lambda: replace(
+                small, **dict(zip(("sampling_weights", "neighbors", "item_rows"), kept.value, strict=False))
+            )
 
         tables = self._problem.sampling_weights, self._problem.neighbors
         frozen = with_tables(*tables)
