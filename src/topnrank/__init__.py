@@ -74,7 +74,7 @@ _HOMES = {
         "load",
     ),
     "topnrank.losses": ("Laplace", "Ramp", "ReLU", "Sigmoid"),
-    "topnrank.training": ("SGD", "AdaGrad", "AdaptiveDescent"),
+    "topnrank.training": ("SGD", "AdaGrad"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -87,7 +87,6 @@ __all__ = [  # spelled out, because type checkers do not read a computed one
     "TFMAP",
     "WARP",
     "AdaGrad",
-    "AdaptiveDescent",
     "BiasedMF",
     "CLiMF",
     "Centered",
@@ -195,7 +194,7 @@ if TYPE_CHECKING:
     from topnrank.models.persistence import load
     from topnrank.models.registry import MODELS
     from topnrank.models.topnrank.model import TopNRank
-    from topnrank.training import SGD, AdaGrad, AdaptiveDescent
+    from topnrank.training import SGD, AdaGrad
 
 
 def __getattr__(name: str) -> Any:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, final
+from typing import ClassVar, final
 
 from topnrank._checks import check_count, check_flag, check_number, one_of
 from topnrank.losses.base import Objective
@@ -126,30 +126,6 @@ class ListRank(FactorModel):
     summary: ClassVar[str] = "list-wise: cross entropy of top-one probabilities of grades and scores"
     default_feedback: ClassVar[str | None] = "grades"
     own_space: ClassVar[Space] = {"learning_rate": Range(0.1, 3.0, log=True), "link": Choice(LINKS)}
-
-    @classmethod
-    def authors(cls, **changes: Any) -> Self:
-        """As in the authors' program: full-batch descent whose step doubles and halves itself; `changes` override.
-
-        Free vectors of 5 factors, no item bias, the loss without `per_item`, at most 250 iterations. Departs from it: start
-        values are normal with deviation 0.1, not uniform in (0, 0.1); lambda counts at each visit instead of once for each
-        vector, so that 0.0001 here is about the usual 0.01 there; it stops when nothing moves any more, where the program
-        stops at a relative decrease of 1e-6.
-        """
-        settings: dict[str, Any] = {
-            "user_representation": "factors",
-            "factors": 5,
-            "bias": False,
-            "init": 0.1,
-            "optimizer": "adaptive",
-            "learning_rate": 1.0,
-            "regularization": 1e-4,
-            "batch_size": 1.0,
-            "epochs": 250,
-            "tolerance": 1e-9,
-            "per_item": False,
-        }
-        return cls(**(settings | changes))
 
     def check(self) -> None:
         """Shared rules and those of the objective."""

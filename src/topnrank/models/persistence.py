@@ -21,13 +21,13 @@ from topnrank.io.tensors import pack_ids, prefixed, read_file, unpack_ids, witho
 from topnrank.losses import steps
 from topnrank.models.base import Fitted, Model
 from topnrank.scorers.neighbors import SCALE
-from topnrank.training import SGD, AdaGrad, AdaptiveDescent
+from topnrank.training import SGD, AdaGrad
 
 # ----------------------------------------------------------------------------------------------------
 # save and load: one safetensors file per model.
 
 
-_PLAIN = (SGD, AdaGrad, AdaptiveDescent, steps.ReLU, steps.Sigmoid, steps.Laplace, steps.Ramp)
+_PLAIN = (SGD, AdaGrad, steps.ReLU, steps.Sigmoid, steps.Laplace, steps.Ramp)
 """Parameter objects that are rebuilt from their class name and fields."""
 
 

@@ -29,7 +29,7 @@ from topnrank.models.search_space import Choice, Range, Space
 from topnrank.models.serving.explain import Contributions, OneHistory, history_contributions
 from topnrank.scorers import Factors, History, Scorer, TrainingLists, UpdateRule
 from topnrank.scorers.neighbors import SCALE
-from topnrank.training import AdaGrad, AdaptiveDescent, Callback, Optimizer, Schedule, make_optimizer, start_state
+from topnrank.training import AdaGrad, Callback, Optimizer, Schedule, make_optimizer, start_state
 from topnrank.training.schedule import batch_count
 
 USER_REPRESENTATIONS = ("history", "factors")
@@ -62,7 +62,7 @@ class FactorModel(Model):
     init: float | str = 0.03
     """Standard deviation of the start values, or "paper" for U(0, 2/(7k)^(1/4)) with user_representation="factors"."""
     optimizer: str | Optimizer = "adagrad"
-    """"adagrad", "sgd", "adaptive" (full batches, a step that adapts itself), or an object of these kinds."""
+    """"adagrad", "sgd", or an object of these kinds."""
     learning_rate: float = 0.07
     """Step size."""
     regularization: float | Mapping[str, float] = 0.0125
@@ -204,7 +204,7 @@ class FactorModel(Model):
     def problem(self, rows: TrainingLists, frozen: FrozenTerms = NO_FROZEN_TERMS) -> Problem:
         """Scorer, objective, rows and rules as the engines want them."""
         optimizer, penalties = make_optimizer(self.optimizer), self._penalties()
-        adagrad, adaptive = isinstance(optimizer, AdaGrad), isinstance(optimizer, AdaptiveDescent)
+        adagrad = isinstance(optimizer, AdaGrad)
         rules = {
             block: UpdateRule(
                 adagrad, self.learning_rate if self.bias or group != "bias" else 0.0, 2.0 * penalties[group]
@@ -214,7 +214,7 @@ class FactorModel(Model):
         rules[SCALE] = UpdateRule(True, SCALE_RATE * frozen.scale, 0.0)
         negatives = self.selection().negatives
         problem = Problem(
-            self.scorer(frozen.channels), self.objective(), rows, rules, negatives, self.seed, adaptive, adaptive
+            self.scorer(frozen.channels), self.objective(), rows, rules, negatives, self.seed
         )
         return replace(problem, neighbors=frozen.neighbors, sampling_weights=frozen.sampling_weights)
 
@@ -324,14 +324,7 @@ class FactorModel(Model):
         return self.fitted.arrays[name].astype(np.float32, copy=False)
 
     def _check_optimizer(self) -> None:
-        if isinstance(make_optimizer(self.optimizer), AdaptiveDescent):
-            if self.batch_size != 1.0 or isinstance(self.batch_size, int):
-                raise ParameterError(
-                    f"{type(self).__name__}: optimizer='adaptive' needs all users at once: set batch_size=1.0, "
-                    f"got {self.batch_size!r}"
-                )
-            if self.selection().negatives:
-                raise ParameterError(f"{type(self).__name__}: optimizer='adaptive' needs negatives=0")
+        make_optimizer(self.optimizer)
 
     def _check_init(self) -> None:
         if isinstance(self.init, str):

@@ -32,7 +32,7 @@ from topnrank.models.topnrank.recipe import (
     natural_task,
 )
 from topnrank.scorers import Scorer, TrainingLists
-from topnrank.training import AdaGrad, AdaptiveDescent, make_optimizer
+from topnrank.training import AdaGrad
 
 TRUNCATED: dict[str, Callable[..., Objective]] = {"mrr": TruncatedMRR, "map": TruncatedMAP, "auc": TruncatedAUC}
 METRICS = ("dcg", *TRUNCATED)
@@ -211,7 +211,6 @@ class TopNRank(FactorModel):
             make_step(self.smoothing, self.steepness)
         if self.anneal_n > 0.0 and not self.truncate:
             raise ParameterError("TopNRank: anneal lets the cut at N come late; without truncate=True there is no cut")
-        self._check_descends()
         self._check_task()
         if self._power() < 1.0 and self.truncate and self.metric == "dcg":
             raise ParameterError(
@@ -239,16 +238,6 @@ class TopNRank(FactorModel):
         if not self.negatives:
             raise ParameterError(
                 "TopNRank: task='catalog' needs unobserved items to rank against: set negatives, such as 200"
-            )
-
-    def _check_descends(self) -> None:
-        """A step that adapts itself by the loss needs the gradient of that loss."""
-        partial = self.metric == "dcg" and self.gradient == "paper"
-        if isinstance(make_optimizer(self.optimizer), AdaptiveDescent) and (
-            partial or self.gradient_budget is not None
-        ):
-            raise ParameterError(
-                "TopNRank: optimizer='adaptive' needs the gradient of the loss itself: set gradient='exact' and gradient_budget=None"
             )
 
     def objective(self) -> Objective:

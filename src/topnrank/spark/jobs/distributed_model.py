@@ -37,7 +37,7 @@ class ModelBlock:
     """With `indices`: the items the users were trained on"""
     indices: Int32Array
     arrays: dict[str, FloatArray]
-    """The users' rows of the learned arrays"""
+    """The users' rows of the item_parameters arrays"""
 
     @property
     def n_users(self) -> int:
@@ -46,7 +46,7 @@ class ModelBlock:
 
 
 @dataclass(frozen=True, eq=False)
-class Learned:
+class ItemParameters:
     """What training leaves, but for what belongs to users; small enough for every worker."""
 
     model: Model
@@ -59,7 +59,7 @@ class Learned:
     """The fitted model, with numbers for ids, where scores need more than a user's own rows"""
 
     @classmethod
-    def of(cls, model: Model) -> "Learned":
+    def of(cls, model: Model) -> "ItemParameters":
         """The items' part of a fitted model."""
         fitted = model.fitted
         arrays = {name: array for name, array in fitted.arrays.items() if not name.startswith((USER, SEEN))}
@@ -92,47 +92,49 @@ def splits(model: Model) -> bool:
     return model.name != "random" and "user_kernel" not in model.fitted.arrays
 
 
-def block_model(learned: Learned, block: ModelBlock) -> Model:
+def block_model(item_parameters: ItemParameters, block: ModelBlock) -> Model:
     """Inside a task: a model of the library for the users of a block; the ids are the numbers of users and items."""
-    if learned.whole is not None:
-        return learned.whole
-    model = unfitted(learned.model)
+    if item_parameters.whole is not None:
+        return item_parameters.whole
+    model = unfitted(item_parameters.model)
     users = IdMap(np.arange(block.first, block.first + block.n_users))
-    arrays = {**learned.arrays, **block.arrays}
-    model._fitted = Fitted(users, IdMap(np.arange(learned.n_items)), block.indptr, block.indices, arrays, learned.facts)
+    arrays = {**item_parameters.arrays, **block.arrays}
+    model._fitted = Fitted(
+        users, IdMap(np.arange(item_parameters.n_items)), block.indptr, block.indices, arrays, item_parameters.facts
+    )
     return model
 
 
-def served_block(
-    learned: Learned, block: UserBlock, type_names: tuple[str, ...], factors: FloatArray | None = None
+def model_block(
+    item_parameters: ItemParameters, block: UserBlock, type_names: tuple[str, ...], factors: FloatArray | None = None
 ) -> ModelBlock:
     """Inside a task: what scoring needs of training rows, which are weighted as in training.
 
     `factors` are the users' vectors; those of user_representation="history" are computed here, from the vectors of their items.
     """
-    model, facts = learned.settled(), learned.facts
-    data = block.interactions(learned.n_items, type_names)
+    model, facts = item_parameters.settled(), item_parameters.facts
+    data = block.interactions(item_parameters.n_items, type_names)
     policy = feedback_from_dict(facts["feedback"]) if "feedback" in facts else model.policy()
-    earlier = Prepared(data, NO_ROWS, _residuals(learned), {})
+    earlier = Prepared(data, NO_ROWS, _residuals(item_parameters), {})
     prepared = prepare(data, policy, model.selection(), strict=False, earlier=earlier)
     arrays: dict[str, FloatArray] = {} if factors is None else {"user_factors": factors}
     if prepared.residuals is not None:
         with task_threads():
-            arrays["user_factors"] = history_sums(model, learned.arrays, prepared.rows)
+            arrays["user_factors"] = history_sums(model, item_parameters.arrays, prepared.rows)
     arrays |= row_arrays(model, prepared)
-    if NEIGHBORS in learned.arrays:
+    if NEIGHBORS in item_parameters.arrays:
         arrays[LIKED] = (prepared.rows.gains > 0).astype(np.uint8)
     return ModelBlock(block.number, block.first, prepared.data.indptr, prepared.data.indices, arrays)
 
 
-def _residuals(learned: Learned) -> RatingResiduals | TypeChannels | None:
-    """How histories know their rows, as it was learned."""
-    if (weights := learned.facts.get("type_weights")) is not None:
+def _residuals(item_parameters: ItemParameters) -> RatingResiduals | TypeChannels | None:
+    """How histories know their rows, as it was item_parameters."""
+    if (weights := item_parameters.facts.get("type_weights")) is not None:
         return TypeChannels(tuple(weights))
-    if "item_offsets" not in learned.arrays:
+    if "item_offsets" not in item_parameters.arrays:
         return None
-    offsets = learned.arrays["item_offsets"].astype(np.float32, copy=False)
-    return RatingResiduals(offsets, float(learned.facts["residual_mean"]))
+    offsets = item_parameters.arrays["item_offsets"].astype(np.float32, copy=False)
+    return RatingResiduals(offsets, float(item_parameters.facts["residual_mean"]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +142,7 @@ class DistributedModel:
     """A fitted model in the cluster."""
 
     session: SparkSession
-    learned: Learned
+    item_parameters: ItemParameters
     users: DataFrame
     """id, number, block"""
     items: DataFrame
@@ -149,8 +151,8 @@ class DistributedModel:
     """`ModelBlock`s, one in each partition"""
     firsts: Int64Array
     """(n_blocks + 1,) the first user of each block, and in the end the number of users"""
-    shared: "Broadcast[Learned]" = field(repr=False)
-    """`learned`, sent to every worker once"""
+    shared: "Broadcast[ItemParameters]" = field(repr=False)
+    """`item_parameters`, sent to every worker once"""
     local: Model | None = field(default=None, repr=False)
     """The same model on the driver, where it is there anyway"""
     cached: tuple[DataFrame, ...] = field(default=(), repr=False)
@@ -164,7 +166,7 @@ class DistributedModel:
     @property
     def n_items(self) -> int:
         """Items the model knows."""
-        return self.learned.n_items
+        return self.item_parameters.n_items
 
     @property
     def n_blocks(self) -> int:
@@ -172,21 +174,25 @@ class DistributedModel:
         return len(self.firsts) - 1
 
     @classmethod
-    def of_rows(cls, learned: Learned, data: SparkInteractions, factors: RDD[Any] | None = None) -> "DistributedModel":
+    def of_rows(
+        cls, item_parameters: ItemParameters, data: SparkInteractions, factors: RDD[Any] | None = None
+    ) -> "DistributedModel":
         """A model trained on `data`; `factors` has the users' vectors of each block, unless they come from histories."""
         names = data.type_names
-        shared = data.session.sparkContext.broadcast(learned)
+        shared = data.session.sparkContext.broadcast(item_parameters)
         if factors is None:
-            blocks = data.blocks.map(lambda block: served_block(shared.value, block, names))
+            blocks = data.blocks.map(lambda block: model_block(shared.value, block, names))
         else:
-            blocks = data.blocks.zip(factors).map(lambda both: served_block(shared.value, both[0], names, both[1]))
+            blocks = data.blocks.zip(factors).map(lambda both: model_block(shared.value, both[0], names, both[1]))
         blocks = blocks.persist(StorageLevel.MEMORY_AND_DISK)
-        return cls(data.session, learned, data.users, data.items, blocks, data.firsts, shared, cached=data.cached)
+        return cls(
+            data.session, item_parameters, data.users, data.items, blocks, data.firsts, shared, cached=data.cached
+        )
 
     @classmethod
     def of_local(cls, model: Model, session: SparkSession, like: SparkInteractions | None = None) -> "DistributedModel":
         """A model of the library, cut into blocks: those of the training data, or as many as there are cores."""
-        fitted, learned = model.fitted, Learned.of(model)
+        fitted, item_parameters = model.fitted, ItemParameters.of(model)
         if like is None:
             n_blocks = max(1, min(session.sparkContext.defaultParallelism, len(fitted.users)))
             firsts = np.arange(n_blocks + 1) * len(fitted.users) // n_blocks
@@ -196,8 +202,8 @@ class DistributedModel:
             users, items, firsts = like.users, like.items, like.firsts
         parts = list(_cut(fitted, firsts))
         blocks = session.sparkContext.parallelize(parts, len(parts)).persist(StorageLevel.MEMORY_AND_DISK)
-        shared = session.sparkContext.broadcast(learned)
-        return cls(session, learned, users, items, blocks, firsts, shared, model, like.cached if like else ())
+        shared = session.sparkContext.broadcast(item_parameters)
+        return cls(session, item_parameters, users, items, blocks, firsts, shared, model, like.cached if like else ())
 
     def to_local(self) -> Model:
         """The model of the library, on the driver."""
@@ -206,14 +212,14 @@ class DistributedModel:
         blocks = sorted(self.blocks.collect(), key=lambda block: int(block.number))
         sizes = np.concatenate([np.diff(block.indptr) for block in blocks])
         own = {name: np.concatenate([block.arrays[name] for block in blocks]) for name in blocks[0].arrays}
-        model = unfitted(self.learned.model)
+        model = unfitted(self.item_parameters.model)
         model._fitted = Fitted(
             IdMap(collect_ids(self.users)),
             IdMap(collect_ids(self.items)),
             np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
             np.concatenate([block.indices for block in blocks]),
-            {**self.learned.arrays, **own},
-            self.learned.facts,
+            {**self.item_parameters.arrays, **own},
+            self.item_parameters.facts,
         )
         return model
 

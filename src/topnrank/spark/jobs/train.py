@@ -20,9 +20,9 @@ from topnrank.scorers import RatingResiduals
 from topnrank.scorers.base import NO_ROWS
 from topnrank.spark.data.interactions import SparkInteractions
 from topnrank.spark.engine.engine import SparkEngine
-from topnrank.spark.jobs.distributed_model import DistributedModel, Learned, unfitted
+from topnrank.spark.jobs.distributed_model import DistributedModel, ItemParameters, unfitted
 from topnrank.spark.jobs.prepare import PreparedBlocks, is_local, prepare_blocks
-from topnrank.spark.session.job_names import named
+from topnrank.spark.session.session import described
 from topnrank.training import Callback, Checkpoint, Progress, Recorder, Tolerance, train
 
 
@@ -64,7 +64,7 @@ def train_on_blocks(
 def _trained(
     local: FactorModel, model: FactorModel, policy: Feedback, data: SparkInteractions, watching: Watching
 ) -> DistributedModel:
-    with named(data.session.sparkContext, "training lists"):
+    with described(data.session.sparkContext, "training lists"):
         prepared = prepare_blocks(data, policy, model.selection())
     run = _Run(model, prepared, data)
     facts = run.go(watching)
@@ -77,12 +77,12 @@ def _trained(
         kept: dict[str, Any] = {NEIGHBORS: neighbors.items, WEIGHTS: neighbors.weights}
         arrays |= kept
     facts = {"rows": data.n_rows, "task": model._task(), **prepared.facts, **facts}
-    learned = Learned(unfitted(local), arrays, facts, data.n_items)
-    served = DistributedModel.of_rows(learned, data, run.engine.user_vectors())
-    served.blocks.count()  # made now: what it is made from is let go
+    item_parameters = ItemParameters(unfitted(local), arrays, facts, data.n_items)
+    distributed = DistributedModel.of_rows(item_parameters, data, run.engine.user_vectors())
+    distributed.blocks.count()  # made now: what it is made from is let go
     run.engine.close()
     prepared.lists.unpersist()
-    return served
+    return distributed
 
 
 class _Run:

@@ -30,10 +30,10 @@ class RankingEstimator(Estimator, LocalParams, MLReadable, MLWritable):  # type:
         local, columns = self.local_model(), self.columns(dataset.columns)
         duplicates, blocks = self.getOrDefault("duplicates"), self.getOrDefault("numBlocks")
         data = SparkInteractions.from_frame(dataset, columns, duplicates=duplicates, blocks=blocks)
-        served = train_on_blocks(local, data, self.getOrDefault("checkpointDir"))
-        served.blocks.count()  # made now, because the training rows are let go
+        distributed = train_on_blocks(local, data, self.getOrDefault("checkpointDir"))
+        distributed.blocks.count()  # made now, because the training rows are let go
         data.blocks.unpersist()
-        model: RankingModel = self._copyValues(MODEL_CLASSES[self.local_class](served))
+        model: RankingModel = self._copyValues(MODEL_CLASSES[self.local_class](distributed))
         return model
 
     def file_content(self) -> None:
