@@ -46,9 +46,9 @@ def users_with_one_row(indptr: "Int64Array") -> int:
 
 def training_facts(model: "Model") -> dict[str, Any]:
     """What the model remembers of its training: rounds, validation, the last record."""
-    facts = model.fitted.facts
-    told = {name: facts[name] for name in ("task", "rounds", "best_round", "validation") if name in facts}
-    return told | ({"last_round": facts["history"][-1]} if facts.get("history") else {})
+    info = model.fitted.info.to_dict()
+    told = {name: info[name] for name in ("task", "rounds", "best_round", "validation") if name in info}
+    return told | ({"last_round": info["history"][-1]} if info.get("history") else {})
 
 
 def _distribution(values: "Float32Array") -> dict[str, Any]:

@@ -84,7 +84,7 @@ def evaluate(
     result = tnr.evaluate(
         model,
         test,
-        protocol=measuring.protocol or model.fitted.facts.get("task", "rated"),  # type: ignore[arg-type]  # checked there
+        protocol=measuring.protocol or model.fitted.info.task or "rated",  # type: ignore[arg-type]  # checked there
         metrics=split_list([measuring.metrics]),
         relevant=measuring.threshold(),
         num_threads=measuring.threads,
