@@ -1,4 +1,4 @@
-"""Evaluation as Spark jobs: test rows are brought to the blocks of their users once, and each task measures its users' lists.
+"""Evaluation as Spark jobs: test rows are brought to the blocks of their users, and each task measures its users' lists.
 
 The lists are ranked and measured by the code of one machine. Numbers of all test data (the highest grade, the training users
 of an item) are computed first; numbers of all users are added up at the end, in the order of the users.
@@ -27,6 +27,7 @@ from topnrank.evaluation.labels import RELEVANT, find_labels, judge, nothing_rel
 from topnrank.evaluation.metrics import GRADED, Metric, parse_metrics
 from topnrank.evaluation.protocols import PROTOCOLS, rank_catalog, rank_rated
 from topnrank.evaluation.result import Evaluation
+from topnrank.models.factor.run import rows_digest
 from topnrank.spark.data.columns import SOURCE, CheckedRows, checked_rows, id_column
 from topnrank.spark.data.interactions import (
     Layout,
@@ -92,6 +93,13 @@ class HeldOutRows:
     n_unknown_users: int
     n_unknown_items: int
     """Items after those of the catalog"""
+    n_rows: int
+    """All test rows"""
+    rule: str
+    """Which rows are relevant"""
+    all_relevant: bool
+    """Whether all are, as far as it is known before rows with feedback types have weights"""
+    digest: str
 
     @classmethod
     def of(
@@ -105,7 +113,7 @@ class HeldOutRows:
         with ExitStack() as persisted:
             rows = checked_rows(test, columns, ordered=options.duplicates != "error")
             persisted.callback(rows.unpersist)
-            highest, names = _highest_grade(rows, options), type_names(rows)
+            grades, names = _grades(rows, options), type_names(rows)
             kinds = (("user", known.users), ("item", known.items))
             ids = {name: id_column(rows.frame, name, integer=is_integer(frame)) for name, frame in kinds}
             numbered = known_numbers(rows.frame.withColumns(ids), "user", known.users, "user_number").persist()
@@ -124,12 +132,29 @@ class HeldOutRows:
             coded = partition_coded_rows(with_type_codes(complete, names), known.n_blocks)
             blocks = coded.persist(StorageLevel.MEMORY_AND_DISK)
             n_items = known.n_items
-            n_known = blocks.map(lambda part: int((part["item_codes"] < n_items).sum())).sum()
-            if not n_known:
+
+            def known_rows(part: Arrays) -> tuple[int, int]:
+                users, items = part["user_codes"], part["item_codes"]
+                columns = (part.get(name) for name in ("ratings", "types", "weights", "timestamps"))
+                return int((items < n_items).sum()), rows_digest(users, items, *columns)
+
+            counts, digests = zip(*blocks.map(known_rows).collect(), strict=True)
+            if not sum(counts):
                 blocks.unpersist()
                 raise _no_overlap("item", others.frame.agg(sf.min("id")).first()[0], known.items)
             layout = Layout(tuple(known.firsts.tolist()), n_items + others.count, names, options.duplicates)
-            return cls(blocks, options, layout, highest, n_unknown_users, others.count)
+            return cls(
+                blocks,
+                options,
+                layout,
+                grades.highest,
+                n_unknown_users,
+                others.count,
+                rows.n_rows,
+                grades.rule,
+                grades.all_relevant,
+                f"{sum(digests) % 2**64:016x}",
+            )
 
     def unpersist(self) -> None:
         """Frees memory and disk in the cluster."""
@@ -197,7 +222,7 @@ def evaluate_blocks(
 
 
 def evaluate_rows(distributed: DistributedModel, test: HeldOutRows) -> Evaluation:
-    """`evaluate_blocks` of test rows that are in the cluster already; one job: results are merged on the way to the driver."""
+    """`evaluate_blocks` of rows that are in their blocks already; one job: results are merged on the way to the driver."""
     options, context = test.options, distributed.session.sparkContext
     counts = _item_counts(distributed) if needs_crowd(options.wanted) else None
     shared = distributed.shared
@@ -218,20 +243,30 @@ def evaluate_rows(distributed: DistributedModel, test: HeldOutRows) -> Evaluatio
     return _evaluation(distributed, test, found)
 
 
-def _highest_grade(rows: CheckedRows, options: EvaluationOptions) -> float:
-    """The highest grade; an error if no row is relevant."""
+class _Grades(NamedTuple):
+    """Of all test rows."""
+
+    highest: float
+    rule: str
+    all_relevant: bool
+
+
+def _grades(rows: CheckedRows, options: EvaluationOptions) -> _Grades:
+    """The highest grade, and whether all rows are relevant; an error if none is."""
     by_rating = rows.has("rating") and options.relevant is not None
     value = "rating" if by_rating else "weight" if rows.has("weight") else None
     wanted = [sf.max("rating")] if rows.has("rating") else [sf.lit(1.0)]
     wanted += [sf.min(value), sf.max(value)] if value else []
     found = rows.frame.agg(*wanted).first()
     assert found is not None
-    if value is not None:
-        rule = f"rating >= {options.relevant:g}" if by_rating else "weight > 0"
-        least, most = float(found[1]), float(found[2])
-        if not (most >= (options.relevant or 0.0) if by_rating else most > 0):
-            raise nothing_relevant(rule, least, most)
-    return float(found[0])
+    if value is None:
+        return _Grades(float(found[0]), "every test row", options.relevant is None or not rows.has("type"))
+    rule = f"rating >= {options.relevant:g}" if by_rating else "weight > 0"
+    least, most = float(found[1]), float(found[2])
+    threshold = options.relevant or 0.0
+    if not (most >= threshold if by_rating else most > 0):
+        raise nothing_relevant(rule, least, most)
+    return _Grades(float(found[0]), rule, least >= threshold if by_rating else least > 0)
 
 
 def _count_unknown_users(numbered: DataFrame, known: DataFrame) -> int:
