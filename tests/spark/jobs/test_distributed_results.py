@@ -16,10 +16,12 @@ from topnrank import (
     UnknownIdError,
     evaluate,
 )
+from topnrank.data.feedback.by_name import feedback_from
 from topnrank.evaluation import METRICS
 from topnrank.spark.data.interactions import SparkInteractions
 from topnrank.spark.jobs.distributed_model import DistributedModel, ItemParameters
 from topnrank.spark.jobs.evaluate import EvaluationOptions, evaluate_blocks
+from topnrank.spark.jobs.prepare import prepare_blocks
 from topnrank.spark.jobs.recommend import recommend_blocks
 from topnrank.spark.jobs.score import score_rows
 
@@ -204,6 +206,17 @@ def test_every_kind_of_model_scores_as_on_one_machine(spark, name):
     distributed.unpersist()
 
 
+def from_prepared_blocks(model, data):
+    """The items' part of a local model, beside the users' part made of prepared blocks."""
+    prepared = prepare_blocks(data, feedback_from(model.recipe_.feedback, model_rows(data)), model.recipe_)
+    scorer = model.recipe_.with_channels(prepared.frozen.channels)
+    return DistributedModel.of_blocks(ItemParameters.of(model), data, prepared.blocks, scorer)
+
+
+def model_rows(data):
+    return data.blocks.first().interactions(data.n_items, data.type_names)
+
+
 @pytest.mark.parametrize(
     "local",
     [
@@ -214,11 +227,11 @@ def test_every_kind_of_model_scores_as_on_one_machine(spark, name):
     ],
 )
 def test_users_parts_made_of_training_blocks_are_those_of_fit(spark, local):
-    """What is item_parameters about items and the blocks of training rows are enough: nothing of the users is collected."""
+    """Item parameters and the prepared blocks of training rows are enough: nothing of the users is collected."""
     train, _ = halves(ratings())
     data = SparkInteractions.from_frame(spark.createDataFrame(train), RATED, blocks=3)
     model = local.fit(Interactions.from_frame(train, columns=RATED))
-    distributed = DistributedModel.of_rows(ItemParameters.of(model), data)
+    distributed = from_prepared_blocks(model, data)
     again = distributed.to_local()
     assert distributed.local is None
     assert again.fitted.arrays.keys() == model.fitted.arrays.keys()
@@ -238,7 +251,10 @@ def test_events_weigh_in_the_cluster_what_they_weighted_in_training(spark, polic
     local = TopNRank(task="rated", feedback=policy, type_vectors=True, **SMALL)
     model = local.fit(Interactions.from_frame(train, columns=EVENTS))
     data = SparkInteractions.from_frame(spark.createDataFrame(train), EVENTS, blocks=3)
-    distributed = DistributedModel.of_rows(ItemParameters.of(model), data)
+    if policy is WEIGHTS:
+        distributed = from_prepared_blocks(model, data)
+    else:
+        distributed = DistributedModel.of_local(model, spark, like=data)
     np.testing.assert_array_equal(
         distributed.to_local().fitted.arrays["seen_values"], model.fitted.arrays["seen_values"]
     )
