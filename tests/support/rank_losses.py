@@ -68,7 +68,7 @@ class BudgetTests(ObjectiveTests):
     every_item_counts = False
     test_value_and_gradient_are_those_of_the_formula_by_autograd = None  # no formula has that gradient
 
-    def held(self, objective, scores, gains, context):
+    def differentiated(self, objective, scores, gains, context):
         scale = budget_scale(objective, scores, gains, context)
         plain = replace(objective, gradient_budget=0.0, squared_weight=0.0)
 

@@ -200,7 +200,7 @@ def _own_sums(visits, rows, G, sums, work, out):
 
 @leaf_kernel
 def _rated_sums(visits, rows, G, sums, work, out):
-    """`_own_sums` of a scorer with one channel, the usual one: one loop for the three rows of `work` reads `gradient` once."""
+    """`_own_sums` for one channel, the usual case: one loop for the three rows of `work` reads `gradient` once."""
     first, recency_weights, residuals = rows
     c, s, gradient = sums
     for_q, for_y, for_x = work[0], work[1], work[2]
