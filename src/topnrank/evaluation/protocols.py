@@ -76,21 +76,17 @@ def rank_catalog(
         scores = np.where(part.items >= 0, block[part.owner, part.items], np.float32(np.nan))
         kept = (part.items < 0) | ~np.isnan(scores)
         n_seen += len(kept) - int(kept.sum())
-        parts.append(_rank_block(block, part.where(kept), scores[kept], metrics))
+        part, scores = part.where(kept), scores[kept]
+        order = kernels.order_lists(scores, part.indptr)
+        groups = _tie_groups(scores[order], part.owner)
+        indptr = np.searchsorted(groups.owner, np.arange(len(part.users) + 1))
+        above, tied, length = kernels.place_in_catalog(block, indptr, scores[order][groups.starts], depth_of(metrics))
+        above, tied = np.repeat(above, groups.sizes), np.repeat(tied, groups.sizes)
+        parts.append(_measure(part.rows(order), above, tied, length, metrics))
         top.add_block(first, block)
     names = ("sums", "auc", "ideal", "n_relevant", "length")
     joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
     return Ranking(replace(parts[0], **joined), top, n_seen)
-
-
-def _rank_block(block: Float32Array, labels: Labels, scores: Float32Array, metrics: Sequence[Metric]) -> Measured:
-    """Measure the lists of a block of users; NaN in `block` is no candidate, `scores` are those of the labels."""
-    order = kernels.order_lists(scores, labels.indptr)
-    groups = _tie_groups(scores[order], labels.owner)
-    indptr = np.searchsorted(groups.owner, np.arange(len(labels.users) + 1))
-    above, tied, length = kernels.place_in_catalog(block, indptr, scores[order][groups.starts], depth_of(metrics))
-    above, tied = np.repeat(above, groups.sizes), np.repeat(tied, groups.sizes)
-    return _measure(labels.rows(order), above, tied, length, metrics)
 
 
 def _score_block(model: Ranker, users: Int64Array, *, exclude_seen: bool) -> Float32Array:
