@@ -5,7 +5,7 @@ from math import floor, log1p
 
 import numpy as np
 
-from topnrank._typing import BoolArray, Float64Array, Int64Array
+from topnrank._typing import Float64Array, Int64Array
 from topnrank.losses.base import PLAIN_CONTEXT, ListContext, ListGradient
 from topnrank.rng import draws_below
 
@@ -78,31 +78,19 @@ class PairwiseLogistic:
 
     def draw_pairs(self, gains: Float64Array, context: ListContext) -> Int64Array:
         """(n, 2) rows of the winners and the losers, in the order of the rows that drew them."""
-        own = gains.size - context.sampled
-        draw = self._against_unobserved if context.sampled > 0 else self._rated
-        drawn = [pair for row in range(own) for pair in draw(row, gains, context)]
-        return np.array(drawn, np.int64).reshape(-1, 2)
-
-    def _against_unobserved(self, row: int, gains: Float64Array, context: ListContext) -> list[tuple[int, int]]:
-        """Pairs of the row and `pairs` of the sampled rows, if the row is a positive."""
-        if gains[row] <= 0.0:
-            return []
-        own = gains.size - context.sampled
-        return [(row, own + int(s)) for s in row_draws(context, row, context.sampled, self.pairs)]
-
-    def _rated(self, row: int, gains: Float64Array, context: ListContext) -> list[tuple[int, int]]:
-        """For each of `pairs`, the row and the first of `tries` partners that has another gain."""
-        if gains.size < 2:
-            return []
-        draws = row_draws(context, row, gains.size - 1, self.pairs * self.tries)
-        partners = draws + (draws >= row)  # all rows but this one
-        found: list[tuple[int, int]] = []
-        for tried in partners.reshape(self.pairs, self.tries):
-            unequal = tried[gains[tried] != gains[row]]
-            if unequal.size:
-                other = int(unequal[0])
-                found.append((row, other) if gains[row] > gains[other] else (other, row))
-        return found
+        own, pairs = gains.size - context.sampled, []
+        for row in range(own):
+            if context.sampled and gains[row] > 0.0:
+                pairs += [(row, own + s) for s in row_draws(context, row, context.sampled, self.pairs)]
+            if context.sampled or own < 2:
+                continue
+            draws = row_draws(context, row, own - 1, self.pairs * self.tries)
+            partners = draws + (draws >= row)  # all rows but this one
+            for tried in partners.reshape(self.pairs, self.tries):
+                unequal = tried[gains[tried] != gains[row]]
+                if unequal.size:
+                    pairs.append((row, unequal[0]) if gains[row] > gains[unequal[0]] else (unequal[0], row))
+        return np.array(pairs, np.int64).reshape(-1, 2)
 
 
 @dataclass(frozen=True)
@@ -165,21 +153,17 @@ class WarpHinge:
         return ListGradient(float(value), G, G, scores.size)
 
     def violator(self, i: int, scores: Float64Array, gains: Float64Array, context: ListContext) -> tuple[int, float]:
-        """The first violator that row i draws, and Phi of the rank; Phi is 0 where there is none."""
-        drawn, candidate, J = self._drawn(i, gains, context)
-        violates = scores[drawn] - scores[i] + self.margin > 0.0
-        found = np.flatnonzero(candidate & violates)
+        """The first violator that row i draws, and Phi of its rank; Phi is 0 where there is none."""
+        own = gains.size - context.sampled
+        if context.sampled == 0:
+            drawn = row_draws(context, i, own, self.tries)
+            candidate, J = gains[drawn] < gains[i], int((gains < gains[i]).sum())
+        else:
+            drawn = own + row_draws(context, i, context.sampled, self.tries)
+            unobserved = float(np.broadcast_to(context.weight, context.sampled).sum())
+            candidate, J = np.ones(self.tries, np.bool_), floor(unobserved + 0.5) if gains[i] > 0.0 else 0
+        found = np.flatnonzero(candidate & (scores[drawn] - scores[i] + self.margin > 0.0))
         if J == 0 or found.size == 0:
             return i, 0.0
         T = int(candidate[: found[0] + 1].sum())
         return int(drawn[found[0]]), log1p(max(J // T, 1))
-
-    def _drawn(self, i: int, gains: Float64Array, context: ListContext) -> tuple[Int64Array, BoolArray, int]:
-        """Rows that row i draws, which of them are candidates, and how many candidates there are in all."""
-        own = gains.size - context.sampled
-        if context.sampled == 0:
-            rows = row_draws(context, i, own, self.tries)
-            return rows, gains[rows] < gains[i], int((gains < gains[i]).sum())
-        rows = own + row_draws(context, i, context.sampled, self.tries)
-        unobserved = floor(float(np.broadcast_to(context.weight, context.sampled).sum()) + 0.5) if gains[i] > 0.0 else 0
-        return rows, np.ones(self.tries, np.bool_), unobserved
