@@ -76,7 +76,7 @@ class ModelOptions:
         """The model with these hyper-parameters, not fitted; a seed is dropped if the model has none and others use it."""
         import topnrank as tnr
 
-        name, params = self._from_file()
+        name, params = (self.model or DEFAULT, {}) if self.params is None else self._from_file(self.params)
         kind = tnr.MODELS[one_of("--model", name, tuple(tnr.MODELS))]
         known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
         settings = self._settings()
@@ -94,19 +94,15 @@ class ModelOptions:
             return tnr.TopNRank.paper(smoothing=self.paper, truncate=not self.no_truncate).set_params(**settings)
         return make_model(kind, params | settings)
 
-    def _from_file(self) -> tuple[str, dict[str, Any]]:
-        """The name of the model, and the hyper-parameters of --params."""
+    def _from_file(self, path: str) -> tuple[str, dict[str, Any]]:
+        """The name of the model and the hyper-parameters in the file of --params."""
         from topnrank.models.persistence import read_params
 
-        if self.params is None:
-            return self.model or DEFAULT, {}
         if self.paper is not None:
             raise ParameterError("--params and --paper both give all hyper-parameters; leave one out")
-        name, params = read_params(self.params)
+        name, params = read_params(path)
         if None not in (name, self.model) and name != self.model:
-            raise ParameterError(
-                f"{self.params}: holds parameters of {name}, not of --model {self.model}; leave one out"
-            )
+            raise ParameterError(f"{path}: holds parameters of {name}, not of --model {self.model}; leave one out")
         return self.model or name or DEFAULT, params
 
     def _settings(self) -> dict[str, Any]:
