@@ -45,6 +45,17 @@ def argument(text: str, metavar: str) -> Any:
     return dataclasses.field(metadata={"typer": typer.Argument(..., help=text, metavar=metavar)})
 
 
+def fraction(default: float | None, text: str) -> Any:
+    """An option that is a fraction of rows, between 0 and 1."""
+
+    def check(value: float | None) -> float | None:  # as a callback, so that the error names the option
+        if value is not None and not 0.0 < value < 1.0:
+            raise typer.BadParameter(f"must be a fraction between 0 and 1, both excluded, such as 0.5, got {value}")
+        return value
+
+    return option(default, text, callback=check, metavar="FRACTION")
+
+
 def with_options(command: Command) -> Command:
     """The command with each parameter that is a dataclass replaced by the fields of it, one option each."""
     parameters: list[inspect.Parameter] = []
@@ -74,13 +85,6 @@ def with_options(command: Command) -> Command:
 
 # ----------------------------------------------------------------------------------------------------
 # Groups of options.
-
-
-def fraction(value: float | None) -> float | None:
-    """Checks a fraction of rows; as a callback of the option, so that the error names the option."""
-    if value is not None and not 0.0 < value < 1.0:
-        raise typer.BadParameter(f"must be a fraction between 0 and 1, both excluded, such as 0.5, got {value}")
-    return value
 
 
 HISTORY = "A user never seen, by items and ratings (or items alone)."

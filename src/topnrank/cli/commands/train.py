@@ -131,11 +131,8 @@ class TrainOptions:
     model_file: str = option(
         ..., "Where to save the model, such as movies.safetensors.", "--output", "-o", metavar="MODEL"
     )
-    holdout: float | None = option(
-        None,
-        "Keep this fraction of each user's items out of training and write them to a file for 'evaluate'.",
-        callback=fraction,
-        metavar="FRACTION",
+    holdout: float | None = fraction(
+        None, "Keep this fraction of each user's items out of training and write them to a file for 'evaluate'."
     )
     holdout_file: str | None = option(
         None, "Where to write them (.parquet, .csv or .jsonl).", show_default="MODEL's name + .test.parquet"
@@ -158,11 +155,8 @@ class TrainOptions:
 class StopOptions:
     """When to stop, and where to keep checkpoints; the names are those of the arguments of `fit`."""
 
-    validation: float | None = option(
-        None,
-        "Hold out this fraction of each user's training items, keep the best round by them, and stop early.",
-        callback=fraction,
-        metavar="FRACTION",
+    validation: float | None = fraction(
+        None, "Hold out this fraction of each user's training items, keep the best round by them, and stop early."
     )
     metric: str | None = option(None, "What --validation measures.", show_default="ndcg@10")
     patience: int | None = option(None, "Rounds without a better value before stopping.", show_default="10")
@@ -238,9 +232,8 @@ def train(
             sizes = {"rows": blocks.n_rows, "users": blocks.n_users, "items": blocks.n_items}
             _report(options, model, {"seconds": seconds, "data": sizes}, output)
             return
-    compiles = (
-        hasattr(model, "engine") and must_compile()
-    )  # asked before the data are read, which compiles some kernels
+    # Asked before the data are read, which compiles some kernels.
+    compiles = hasattr(model, "engine") and must_compile()
     data = filters.apply(reading.read(options.data, output), output)
     test = None
     if options.holdout is not None:
