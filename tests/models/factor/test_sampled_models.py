@@ -9,7 +9,7 @@ from topnrank.losses.mfadg.reference import AveragedDiscountedGain
 from topnrank.losses.pairwise.reference import PairwiseLogistic, WarpHinge
 from topnrank.models.listwise import MFADG
 from topnrank.models.pairwise import BPR, WARP
-from topnrank.models.search_space import draw_settings
+from topnrank.models.parameters import Choice
 
 every_model = pytest.mark.parametrize("kind", [BPR, WARP, MFADG])
 
@@ -29,28 +29,28 @@ def test_the_usual_settings():
 
 @pytest.mark.parametrize("kind", [BPR, WARP])
 def test_only_likes_enter_the_lists_once_there_are_negatives(kind):
-    assert not kind().relevant_only()
-    assert kind(negatives=50).relevant_only()
+    assert not kind().selection().relevant_only
+    assert kind(negatives=50).selection().relevant_only
 
 
 def test_only_likes_ever_enter_the_lists_of_mfadg():
-    assert MFADG().relevant_only()
+    assert MFADG().selection().relevant_only
 
 
 @pytest.mark.parametrize(
     ("kind", "values", "message"),
     [
-        (BPR, {"negatives": -1}, "BPR.negatives must be a whole number of at least 0, got -1"),
-        (BPR, {"tries": 0}, "BPR.tries must be a whole number of at least 1, got 0"),
-        (BPR, {"pairs": 1.5}, "BPR.pairs must be a whole number of at least 1, got 1.5"),
+        (BPR, {"negatives": -1}, "BPR.negatives must be an integer of at least 0, got -1"),
+        (BPR, {"tries": 0}, "BPR.tries must be an integer of at least 1, got 0"),
+        (BPR, {"pairs": 1.5}, "BPR.pairs must be an integer of at least 1, got 1.5"),
         (BPR, {"pairs": 300, "tries": 300}, "BPR: pairs * tries must be at most 65536, got 300 * 300"),
-        (WARP, {"negatives": 2.0}, "WARP.negatives must be a whole number of at least 0, got 2.0"),
-        (WARP, {"tries": 0}, "WARP.tries must be a whole number of at least 1, got 0"),
+        (WARP, {"negatives": 2.0}, "WARP.negatives must be an integer of at least 0, got 2.0"),
+        (WARP, {"tries": 0}, "WARP.tries must be an integer of at least 1, got 0"),
         (WARP, {"tries": 65537}, "WARP: tries must be at most 65536, got 65537"),
         (WARP, {"margin": 0.0}, "WARP.margin must be a finite number above 0, got 0.0"),
-        (MFADG, {"negatives": 0}, "MFADG.negatives must be a whole number of at least 1, got 0"),
+        (MFADG, {"negatives": 0}, "MFADG.negatives must be an integer of at least 1, got 0"),
         (MFADG, {"steepness": float("nan")}, "MFADG.steepness must be a finite number above 0, got nan"),
-        (BPR, {"factors": 0}, "BPR.factors must be a whole number of at least 1, got 0"),
+        (BPR, {"factors": 0}, "BPR.factors must be an integer of at least 1, got 0"),
     ],
 )
 def test_bad_values_are_refused(kind, values, message):
@@ -60,8 +60,9 @@ def test_bad_values_are_refused(kind, values, message):
 
 @every_model
 def test_every_setting_of_the_search_space_is_allowed(kind):
-    for trial in range(20):
-        kind(**draw_settings(kind.own_space, 0, trial))
+    for name, values in kind.own_space.items():
+        for value in values.values if isinstance(values, Choice) else (values.low, values.high):
+            kind(**{name: round(value) if isinstance(value, float) and values.whole else value})
 
 
 @every_model

@@ -283,7 +283,7 @@ def log_training_notes(model: "Model", indptr: "Int64Array", output: Output) -> 
     if isinstance(model, TopNRank) and model.task is None:
         output.note(f"by the data the model ranks {TASKS[model.task_]}; --task rated|catalog says otherwise")
     single = int((np.diff(indptr) == 1).sum())
-    if single and isinstance(model, FactorModel) and not model.settled().relevant_only():
+    if single and isinstance(model, FactorModel) and not model.recipe_.selection.relevant_only:
         output.note(f"users with one row only, from whom no order was learned: {single}")
 
 

@@ -12,7 +12,7 @@ from topnrank.engines import Engine
 from topnrank.errors import DivergenceError, ModelFileError, OutputError, ParameterError
 from topnrank.io.paths import local_path
 from topnrank.models.persistence import decode, encode
-from topnrank.models.search_space import Choice, Range, Space
+from topnrank.models.parameters import Choice, Range, Space
 from topnrank.rng import stream
 from topnrank.training.loop import Round
 

@@ -15,7 +15,7 @@ from topnrank.experiments.tuning.study import Measured, Trials, Watcher, load_op
 from topnrank.models.base import Model
 from topnrank.models.factor.model import FactorModel
 from topnrank.models.persistence import encode, write_params
-from topnrank.models.search_space import Choice, Range, Space
+from topnrank.models.parameters import Choice, Range, Space
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,7 +78,7 @@ class Search:
         part, held_out = parts
         if not isinstance(self.base, FactorModel):
             plain = _changed(self.base, settings).fit(part)
-            task = plain.fitted.facts.get("task", "rated")
+            task = plain.fitted.info.task or "rated"
             judged = evaluate(plain, plain.weigh(held_out), metrics=[self.metric], protocol=task)
             return Measured(judged[self.metric], None)
         length = {} if self.rounds is None else {"epochs": self.rounds}
@@ -90,7 +90,7 @@ class Search:
         model.fit(part, validation=held_out, metric=self.metric, patience=patience, callbacks=callbacks)
         if self.rounds is None:
             return Measured(model.history_[-1][self.metric], None)
-        return Measured(model.fitted.facts["validation"][self.metric], model.best_round_)
+        return Measured((model.fitted.info.validation or {})[self.metric], model.best_round_)
 
     def identity(self, data: Interactions) -> dict[str, Any]:
         """What must be equal for a search to go on from a file."""
