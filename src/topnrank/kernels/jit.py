@@ -36,6 +36,7 @@ __all__ = [
     "generator_kernel",
     "kernel",
     "leaf_kernel",
+    "must_compile",
     "parallel_kernel",
     "prange",
     "summing_kernel",
@@ -65,6 +66,12 @@ def cache_folder() -> Path | None:
     except OSError:
         return None
     return folder if os.access(folder, os.W_OK) else None
+
+
+def must_compile() -> bool:
+    """Whether the cache folder holds no compiled kernels yet, so that the first training takes longer."""
+    folder = cache_folder()
+    return folder is None or next(folder.rglob("*.nbi"), None) is None
 
 
 _FOLDER = cache_folder() if numba is not None else None
