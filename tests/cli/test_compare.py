@@ -126,7 +126,7 @@ def test_folder_jobs_split_and_quiet(ratings: Path, tmp_path: Path, run: Run) ->
     run(*command, "--relevant", "2").assert_refused("belongs to another comparison", "relevant was 3.5, now it is 2.0")
 
 
-@pytest.mark.slow
+@pytest.mark.process
 def test_jobs_as_a_program(ratings: Path, run: Run, run_process: Run) -> None:
     command = ("compare", ratings, "--models", "biased-mf", *SMALL, *FEW, "--json")
     alone, beside = run(*command).json, run_process(*command, "--jobs", "2").json

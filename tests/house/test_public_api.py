@@ -36,6 +36,7 @@ def test_type_checkers_see_the_same_names():
     assert seen == homes
 
 
+@pytest.mark.process
 def test_importing_the_package_imports_nothing_heavy():
     script = "import sys, topnrank; print(*sorted({name.split('.')[0] for name in sys.modules}))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
