@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-WRITTEN_BY_TOOLS = {".git", ".venv", ".venv-bench", "__pycache__", ".pytest_cache", ".ruff_cache", ".mypy_cache"}
+TOOLS = {".git", ".venv", ".venv-bench", "__pycache__", ".hypothesis", ".pytest_cache", ".ruff_cache", ".mypy_cache"}
+"""Folders of tools, which keep what they know between runs."""
 
 _forbidden = False
 
@@ -33,7 +34,7 @@ def _files() -> set[str]:
     """All files of the repository except those of the tools."""
     found = set()
     for folder, folders, files in os.walk(ROOT):
-        folders[:] = [name for name in folders if name not in WRITTEN_BY_TOOLS]
+        folders[:] = [name for name in folders if name not in TOOLS]
         found.update(str(Path(folder, file).relative_to(ROOT)) for file in files)
     return found
 
