@@ -126,7 +126,7 @@ def test_folder_jobs_split_and_quiet(ratings: Path, tmp_path: Path, run: Run) ->
     run(*command, "--relevant", "2").assert_refused("belongs to another comparison", "relevant was 3.5, now it is 2.0")
 
 
-@pytest.mark.slow
+@pytest.mark.process
 def test_jobs_as_a_program(ratings: Path, run: Run, run_process: Run) -> None:
     command = ("compare", ratings, "--models", "biased-mf", *SMALL, *FEW, "--json")
     alone, beside = run(*command).json, run_process(*command, "--jobs", "2").json
@@ -206,16 +206,6 @@ def test_bad_input(options: tuple[str, ...], words: tuple[str, ...], tmp_path: P
 
 def test_a_file_that_does_not_exist(tmp_path: Path, run: Run) -> None:
     run("compare", tmp_path / "none.csv", "--models", "random").assert_refused("none.csv", "no such file")
-
-
-def test_without_scipy_there_is_a_note(ratings: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    import importlib.util
-
-    real = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "scipy" else real(name, *rest))
-    told = run("compare", ratings, "--models", "random", *FEW, "--json").json
-    assert told["tests"] == []
-    assert "pip install 'topnrank[compare]'" in told["notes"][0]
 
 
 @pytest.mark.parametrize("kind", ["markdown", "csv", "latex"])

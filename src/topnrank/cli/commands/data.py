@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from topnrank import Interactions
-    from topnrank.data.summary import Spread
+    from topnrank.data.summary import Distribution
 
 FIGURE_FORMATS = (".png", ".svg")
 BAR_WIDTH = 40
@@ -84,8 +84,8 @@ def fetch(
 ) -> None:
     """Fetch data sets into the cache folder.
 
-    What is on this machine already is not fetched again. A broken download goes on where it broke off when the same
-    command is run again. The archive is checked against the checksum that its owners publish.
+    What is on this machine already is not fetched again. A download whose connection breaks is begun again. The archive
+    is checked against the checksum that its owners publish.
 
     \b
     Examples:
@@ -132,7 +132,7 @@ def describe(options: DescribeOptions, reading: ReadOptions, output: Output) -> 
       topnrank data describe ratings.csv --plot ratings.png
       topnrank data describe amazon-video-games --min-user-items 0 --json
     """
-    from topnrank.data.summary import Spread
+    from topnrank.data.summary import Distribution
 
     if options.plot is not None:
         if Path(options.plot).suffix.lower() not in FIGURE_FORMATS:
@@ -141,7 +141,7 @@ def describe(options: DescribeOptions, reading: ReadOptions, output: Output) -> 
         _figure_class()
         require_writable(options.plot)
     rows, origin = _load(options, reading, output)
-    lists, popularity = Spread.over_users(rows), Spread.over_items(rows)
+    lists, popularity = Distribution.over_users(rows), Distribution.over_items(rows)
     facts = origin | facts_of(rows)
     del facts["rows_per_user"]  # the list lengths have more detail
     shares = {"top 1 % of items": popularity.top_share(0.01), "top 10 % of items": popularity.top_share(0.1)}
@@ -211,7 +211,7 @@ def _figure_class() -> Any:
     return Figure
 
 
-def _draw(path: str, title: str, lists: "Spread", popularity: "Spread") -> None:
+def _draw(path: str, title: str, lists: "Distribution", popularity: "Distribution") -> None:
     """List lengths on the left, popularity by rank on the right, as a PNG or SVG file."""
     import numpy as np
 
