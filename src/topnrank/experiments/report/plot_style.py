@@ -26,7 +26,7 @@ SERIES = ("#0072b2", "#d55e00", "#009e73", "#7a3e9d", "#b07d00", "#cc79a7", "#2f
 """After Okabe and Ito, safe for the color-blind; darkened or left out where they are too pale on white."""
 CONTROL = ("#3d4450", "#6a737d", "#959da5")
 """Greys, so that the simple controls stand back."""
-MOST_LONG_LABELS = 6
+MAX_LONG_LABELS = 6
 """A legend of more entries shortens them, to fit two columns."""
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _CONTROL_MARKERS = ("d", "p", "x")
@@ -151,7 +151,7 @@ def hide_empty(panels: "Sequence[Axes]", used: int, columns: int) -> None:
 def legend_below(figure: "Figure", axes: "Axes") -> None:
     """The legend under the plot, in as many columns as the names leave room for; the figure grows by its height."""
     handles, labels = axes.get_legend_handles_labels()
-    labels = list(short_labels(labels, 19 if len(labels) > MOST_LONG_LABELS else 34).values())
+    labels = list(short_labels(labels, 19 if len(labels) > MAX_LONG_LABELS else 34).values())
     longest = max(map(len, labels), default=0)
     columns = 3 if longest <= 11 else 2 if longest <= 19 else 1
     lines = -(-len(labels) // columns)
