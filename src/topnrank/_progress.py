@@ -28,9 +28,10 @@ class ProgressBar:
         """Sets the bar to `done`, or moves it by `advance`; `text`, `title` and `total` stay as they are where None."""
         if self._bar is None or self._task is None:
             return
-        moved = {"advance": advance} if done is None else {"completed": done}
-        changed: dict[str, Any] = {} if text is None else {"text": text}
-        self._bar.update(self._task, description=title, total=total, **moved, **changed)
+        changed: dict[str, Any] = {"advance": advance} if done is None else {"completed": done}
+        if text is not None:
+            changed["text"] = text
+        self._bar.update(self._task, description=title, total=total, **changed)
 
 
 @contextmanager

@@ -279,7 +279,7 @@ def test_a_catalog_that_is_too_large_is_refused_with_advice():
         ({"regularization": 0.0}, "EASE.regularization must be a finite number above 0, got 0.0"),
         ({"dislike_regularization": -1}, "EASE.dislike_regularization must be a finite number above 0, got -1"),
         ({"dislikes": 1}, "EASE.dislikes must be True or False, got 1"),
-        ({"max_items": 0}, "EASE.max_items must be a whole number of at least 1, got 0"),
+        ({"max_items": 0}, "EASE.max_items must be an integer of at least 1, got 0"),
     ],
 )
 def test_a_bad_parameter_is_one_clear_sentence(parameters, sentence):
