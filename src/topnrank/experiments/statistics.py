@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from topnrank._checks import one_of
+from topnrank._checks import one_of, require_integer
 from topnrank._typing import Float64Array
 from topnrank.errors import ParameterError
-from topnrank.experiments._arguments import check_integer
 from topnrank.experiments.compare.result import Comparison
 from topnrank.rng import stream
 
@@ -61,7 +60,7 @@ def bootstrap_interval(
     """
     if not 0.0 < level < 1.0:
         raise ParameterError(f"level must be a fraction between 0 and 1, both excluded, got {level!r}")
-    check_integer("draws", draws)
+    require_integer("draws", draws, 1)
     return bootstrap_intervals([per_user(values)], level=level, draws=draws, seed=seed)[0]
 
 

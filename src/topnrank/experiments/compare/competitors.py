@@ -18,13 +18,13 @@ from typing import Any, Protocol, Self, final, runtime_checkable
 
 import numpy as np
 
+from topnrank._checks import require_integer
 from topnrank._typing import Float32Array, IdArray, Int32Array, Int64Array, IntArray
 from topnrank.data.feedback.by_name import feedback_from
 from topnrank.data.feedback.policies import Feedback, Threshold
 from topnrank.data.ids import IdMap
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError, ParameterError
-from topnrank.experiments._arguments import check_integer
 
 LOWEST = float(np.finfo(np.float32).min)
 """The score of a pair with a user or an item that the model does not know."""
@@ -247,7 +247,7 @@ class LightFMModel(FactorAdapter):
         if not (hasattr(model, "fit") and hasattr(model, "get_user_representations")):
             raise ParameterError(f"LightFMModel needs a lightfm.LightFM, got {type(model).__name__}; give one")
         super().__init__(model, name=name or f"lightfm-{model.loss}", feedback=feedback)
-        self.epochs, self.num_threads = check_integer("LightFMModel.epochs", epochs), num_threads
+        self.epochs, self.num_threads = require_integer("LightFMModel.epochs", epochs, 1), num_threads
 
     def vectors(self, fitted: Any, weighted: Interactions) -> tuple[Any, Any]:
         """Embeddings, with the items' biases as a column; users' biases do not change an order."""

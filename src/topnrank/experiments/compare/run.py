@@ -1,21 +1,20 @@
 """`compare`: several models on the same splits of the data."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
-from topnrank._checks import one_of
+from topnrank._checks import one_of, require_integer
 from topnrank._progress import progress_bar
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError, ParameterError
 from topnrank.evaluation.labels import RELEVANT, relevance
 from topnrank.evaluation.metrics import parse_metrics
 from topnrank.evaluation.protocols import PROTOCOLS
-from topnrank.experiments._arguments import check_integer
 from topnrank.experiments.compare.cells import DEFAULT_TEST, SPLITS, Plan, Runner, Task
 from topnrank.experiments.compare.environment import hardware, versions
 from topnrank.experiments.compare.folder import Folder
@@ -82,7 +81,7 @@ def compare(
     controls
         Whether Random, Popularity and ItemMean are added where they are missing (default).
     """
-    jobs, repeats = check_integer("jobs", jobs), check_integer("repeats", repeats)
+    jobs, repeats = require_integer("jobs", jobs, 1), require_integer("repeats", repeats, 1)
     plan = _make_plan(data, protocol, metrics, options, one_thread=jobs > 1)
     rows = make_rows(models, controls=options.get("controls", True))
     identity = plan.identity()
@@ -121,7 +120,7 @@ def _run_cells(runner: Runner, tasks: Sequence[Task], jobs: int, *, progress: bo
             left.append(task)
         else:  # a row may have another name now: names depend on the other rows, keys do not
             cells[task.row.name, task.repeat] = replace(kept, model=task.row.name)
-    computed = map(runner.run, left)
+    computed: Iterator[Cell] = map(runner.run, left)
     if jobs > 1 and left:
         from topnrank.experiments.compare.parallel import run_in_processes
 
@@ -189,7 +188,7 @@ def _make_plan(
         data=data,
         split=split,
         test=test.item() if isinstance(test, np.generic) else test,  # a wrong value is refused by the split
-        seed=check_integer("seed", options.get("seed", 0), minimum=0),
+        seed=require_integer("seed", options.get("seed", 0)),
         relevant=None if relevant is None else float(relevant),
         protocols=PROTOCOLS if one_of("protocol", protocol, (*PROTOCOLS, "both")) == "both" else (protocol,),
         metrics=tuple(metric.name for metric in parsed),

@@ -88,8 +88,8 @@ def to_csv(comparison: Comparison | Summary, reference: str | None = None) -> st
         tests = {(test.second, test.metric): test for test in summary.tests(protocol)}
         for row in summary.rows[protocol]:
             for metric in summary.comparison.metrics:
-                record = {"model": row.model, "protocol": protocol, "metric": metric, "note": row.note}
-                record |= {"fit_seconds": row.fit_seconds}
+                record: dict[str, Any] = {"model": row.model, "protocol": protocol, "metric": metric, "note": row.note}
+                record["fit_seconds"] = row.fit_seconds
                 if score := row.scores.get(metric):
                     low, high = score.interval
                     record |= dataclasses.asdict(score) | {"low": low, "high": high}

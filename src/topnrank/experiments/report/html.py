@@ -11,18 +11,12 @@ from topnrank.experiments.report import formatting
 from topnrank.experiments.report.plots import pictures
 from topnrank.experiments.report.summary import Summary
 from topnrank.experiments.statistics import STAR_RULE
-from topnrank.io.atomic import write_atomically
+from topnrank.io.atomic import write_text
 
 
 def write_report(comparison: Comparison | Summary, path: str | os.PathLike[str], reference: str | None = None) -> None:
     """Writes the page to `path`, atomically; the others are tested against the row `reference` (default: the first)."""
-    content = to_html(comparison, reference).encode()
-    write_atomically(path, lambda temporary: _write(temporary, content))
-
-
-def _write(path: os.PathLike[str], content: bytes) -> None:
-    with open(path, "wb") as file:
-        file.write(content)
+    write_text(path, to_html(comparison, reference))
 
 
 def to_html(comparison: Comparison | Summary, reference: str | None = None) -> str:

@@ -8,7 +8,7 @@ Needs Matplotlib (`pip install 'topnrank[report]'`); nothing is shown on a scree
 
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
@@ -35,7 +35,7 @@ from topnrank.experiments.report.plot_style import (
 )
 from topnrank.experiments.report.summary import USUAL_CUTS, Summary
 from topnrank.experiments.statistics import PairedTest, per_user
-from topnrank.io.atomic import write_atomically
+from topnrank.io.atomic import write_atomically, write_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,8 +77,7 @@ class Picture:
         """Writes the figure; the ending says how: .svg, .pdf or .png."""
         kind = one_of("the ending of a figure's file", Path(path).suffix.lower().lstrip("."), ("svg", "pdf", "png"))
         if kind == "svg":
-            text = self.svg()
-            write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8") and None)
+            write_text(path, self.svg())
             return
         with style():
             write_atomically(path, lambda temporary: self.figure.savefig(temporary, format=kind, dpi=200))

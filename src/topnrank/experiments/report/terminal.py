@@ -31,7 +31,7 @@ def to_terminal(comparison: Comparison | Summary, reference: str | None = None) 
                 table.add_section()
                 table.add_row(Text(f"protocol {protocol}", "italic"))
         for row in summary.rows[protocol]:
-            cells = []
+            cells: list[RenderableType] = []
             for score in (row.scores[metric] for metric in shape.metrics if row.scores):
                 text = Text(format_number(score.mean), "bold" if score.best else "")
                 cells.append(text.append("" if math.isnan(score.std) else f"\n±{score.std:.4f}", "dim not bold"))
@@ -56,8 +56,8 @@ def to_terminal(comparison: Comparison | Summary, reference: str | None = None) 
 
 _TEST_LEGEND = (
     "Difference to {reference}: reference minus row, mean over users after averaging the repeats. Tests: Student's t and "
-    "Wilcoxon's signed rank, paired over users, each Holm-corrected over all rows and metrics of a protocol; p is the larger "
-    f"of the two; {STAR_RULE}."
+    "Wilcoxon's signed rank, paired over users, each Holm-corrected over all rows and metrics of a protocol; p is the "
+    f"larger of the two; {STAR_RULE}."
 )
 
 
