@@ -1,18 +1,18 @@
 """`topnrank compare`."""
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from topnrank._checks import one_of
-from topnrank.cli.commands.evaluate import ALL_ROWS
 from topnrank.cli.files import require_writable
 from topnrank.cli.options import (
-    Printing,
-    Reading,
-    filtered,
-    number,
+    ExecutionOptions,
+    Filters,
+    MetricOptions,
+    ReadOptions,
+    argument,
+    make_model,
+    option,
     parse_feedback,
     parse_settings,
     split_list,
@@ -31,39 +31,29 @@ if TYPE_CHECKING:
 class ModelOptions:
     """Which models on which rows."""
 
-    data: Annotated[str, typer.Argument(metavar="DATA", help="A file, folder or glob, or a data set such as ml-1m.")]
-    models: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME,...",
-            help="Models, separated by commas ('topnrank models' lists them); LABEL=NAME for a row with another name.",
-            show_default="those of --params",
-        ),
-    ] = ""
-    params: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="[LABEL=]FILE",
-            help="A row with the hyper-parameters that 'topnrank tune --save-params' found; repeatable.",
-        ),
-    ] = None
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="NAME.PARAM=VALUE",
-            help="A hyper-parameter of one row, such as climf.epochs=5; repeatable.",
-        ),
-    ] = None
-    feedback: Annotated[
-        str | None,
-        typer.Option(
-            help="For events: weights of the rows, the same for all models, as in 'train': events:buy=1,view=.1.",
-            show_default="none",
-        ),
-    ] = None
-    min_user_items: Annotated[int, typer.Option(help="Leave out users with fewer items.")] = 0
-    min_item_users: Annotated[int, typer.Option(help="Leave out items with fewer users; done before the users.")] = 0
+    data: str = argument("A file, folder or glob, or a data set such as ml-1m.", "DATA")
+    models: str = option(
+        "",
+        "Models, separated by commas ('topnrank models' lists them); LABEL=NAME for a row with another name.",
+        metavar="NAME,...",
+        show_default="those of --params",
+    )
+    params: list[str] | None = option(
+        None,
+        "A row with the hyper-parameters that 'topnrank tune --save-params' found; repeatable.",
+        metavar="[LABEL=]FILE",
+    )
+    settings: list[str] | None = option(
+        None,
+        "A hyper-parameter of one row, such as climf.epochs=5; repeatable.",
+        "--set",
+        metavar="NAME.PARAM=VALUE",
+    )
+    feedback: str | None = option(
+        None,
+        "For events: weights of the rows, the same for all models, as in 'train': events:buy=1,view=.1.",
+        show_default="none",
+    )
 
     def rows(self) -> "dict[str, Model]":
         """Models by the names of their rows, not fitted yet."""
@@ -80,8 +70,7 @@ class ModelOptions:
             raise ParameterError(f"--models must name at least one of {', '.join(tnr.MODELS)}; or give --params")
         settings = self._settings(tuple(kinds))
         return {
-            label: tnr.MODELS[kind]().set_params(**tuned.get(label, {}) | settings[label])
-            for label, kind in kinds.items()
+            label: make_model(tnr.MODELS[kind], tuned.get(label, {}) | settings[label]) for label, kind in kinds.items()
         }
 
     def _tuned(self, kinds: dict[str, str]) -> dict[str, dict[str, Any]]:
@@ -114,82 +103,52 @@ class ModelOptions:
             settings[one_of("--set: the row before the dot", label, labels)][parameter] = value
         return settings
 
-    def read_data(self, reading: Reading, output: Output) -> "Interactions":
+    def read_data(self, reading: ReadOptions, filters: Filters, output: Output) -> "Interactions":
         """The data, filtered and weighted."""
         from topnrank.data.feedback.by_name import feedback_from
 
-        data = filtered(reading.read(self.data, output), self.min_user_items, self.min_item_users, output)
+        data = filters.apply(reading.read(self.data, output), output)
         return data if self.feedback is None else feedback_from(parse_feedback(self.feedback), data)(data)
 
 
 @dataclass(frozen=True)
 class ExperimentOptions:
-    """How often, on which splits, and what is measured."""
+    """How often, on which splits, and which items are ranked."""
 
-    repeats: Annotated[int, typer.Option(help="How often the data are split, each time with the next seed.")] = 5
-    protocol: Annotated[
-        str,
-        typer.Option(help="rated: rank each user's own test items (the paper). catalog: rank all items. Or both."),
-    ] = "rated"
-    metrics: Annotated[
-        str, typer.Option("--metrics", "--metric", help="Separated by commas, as in 'topnrank evaluate'.")
-    ] = "ndcg@1,ndcg@3,ndcg@5,ndcg@10,ndcg@20"
-    relevant: Annotated[
-        str,
-        typer.Option(help=f"Lowest rating of a relevant item; '{ALL_ROWS}': every row, or weight > 0 with weights."),
-    ] = "4"
-    split: Annotated[
-        str, typer.Option(help="per-user (at random), last (each user's last items) or time (the latest rows).")
-    ] = "per-user"
-    test: Annotated[
-        float | None,
-        typer.Option(
-            help="Fraction of rows to test on; with --split last the number of items.",
-            show_default="0.5 per-user, 1 last, 0.2 time",
-        ),
-    ] = None
-    seed: Annotated[int, typer.Option(help="Seed of the first split.")] = 0
-    controls: Annotated[
-        bool, typer.Option("--controls/--no-controls", help="Add item-mean, popularity and random where missing.")
-    ] = True
+    repeats: int = option(5, "How often the data are split, each time with the next seed.")
+    protocol: str = option(
+        "rated", "rated: rank each user's own test items (the paper). catalog: rank all items. Or both."
+    )
+    split: str = option("per-user", "per-user (at random), last (each user's last items) or time (the latest rows).")
+    test: float | None = option(
+        None,
+        "Fraction of rows to test on; with --split last the number of items.",
+        show_default="0.5 per-user, 1 last, 0.2 time",
+    )
+    seed: int = option(0, "Seed of the first split.")
+    controls: bool = option(True, "Add item-mean, popularity and random where missing.", "--controls/--no-controls")
 
-    def options(self) -> dict[str, Any]:
-        """The arguments of `topnrank.compare`."""
-        relevant = None if self.relevant == ALL_ROWS else number("--relevant", self.relevant)
-        options = {"split": self.split, "seed": self.seed, "relevant": relevant, "controls": self.controls}
-        if self.test is not None:
-            options["test"] = int(self.test) if self.split == "last" and self.test.is_integer() else self.test
-        return {"repeats": self.repeats, "protocol": self.protocol, "metrics": split_list([self.metrics]), **options}
-
-
-@dataclass(frozen=True)
-class ExecutionOptions:
-    """The folder of finished cells, and how many run at a time."""
-
-    folder: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR", help="Keep finished cells there; after a kill the same command goes on.", show_default="none"
-        ),
-    ] = None
-    jobs: Annotated[
-        int, typer.Option(help="Cells at a time, each on one thread; the result does not depend on it.")
-    ] = 1
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of `compare` except the metrics."""
+        given = asdict(self)
+        if self.test is None:
+            del given["test"]
+        elif self.split == "last" and self.test.is_integer():
+            given["test"] = int(self.test)
+        return given
 
 
 @dataclass(frozen=True)
 class ReportOptions:
     """Which row the others are tested against, and what is written to files."""
 
-    reference: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The row to test the others against.", show_default="the first")
-    ] = None
-    report: Annotated[str | None, typer.Option(metavar="FILE", help="Write a page with tables and figures (HTML).")] = (
-        None
+    reference: str | None = option(
+        None, "The row to test the others against.", metavar="NAME", show_default="the first"
     )
-    markdown: Annotated[str | None, typer.Option(metavar="FILE", help="Write the tables as Markdown.")] = None
-    csv: Annotated[str | None, typer.Option(metavar="FILE", help="Write the tables as CSV.")] = None
-    latex: Annotated[str | None, typer.Option(metavar="FILE", help="Write the tables as LaTeX.")] = None
+    report: str | None = option(None, "Write a page with tables and figures (HTML).", metavar="FILE")
+    markdown: str | None = option(None, "Write the tables as Markdown.", metavar="FILE")
+    csv: str | None = option(None, "Write the tables as CSV.", metavar="FILE")
+    latex: str | None = option(None, "Write the tables as LaTeX.", metavar="FILE")
 
     def files(self) -> dict[str, str]:
         """The files that were asked for, by kind."""
@@ -213,17 +172,20 @@ class ReportOptions:
 def compare(
     models: ModelOptions,
     experiment: ExperimentOptions,
+    metrics: MetricOptions,
     execution: ExecutionOptions,
     report: ReportOptions,
-    reading: Reading,
-    printing: Printing,
+    filters: Filters,
+    reading: ReadOptions,
+    output: Output,
 ) -> None:
     """Compare models on the same splits of a file, with tests.
 
     The data are split several times, every model is trained and measured on the same splits, and random, popularity and
     item-mean are added as controls. The tables show the mean over repeats with its standard deviation, a 95 % bootstrap
-    interval over users, and paired tests per user against one row, corrected for the number of tests (Holm); stars where both
-    tests, Student's t and Wilcoxon's, agree. A model that fails leaves a row that says why. With --folder, a comparison that was killed goes on where it was.
+    interval over users, and paired tests per user against one row, corrected for the number of tests (Holm), with stars
+    where both tests, Student's t and Wilcoxon's, are significant. A model that fails leaves a row that says why. With
+    --folder, a comparison that was killed goes on where it was.
 
     \b
     Examples:
@@ -240,16 +202,15 @@ def compare(
     from topnrank.experiments.report.summary import Summary
     from topnrank.experiments.report.terminal import to_terminal
 
-    output = printing.output()
     rows = models.rows()
     for path in report.files().values():
         require_writable(path)
-    options = experiment.options()
+    arguments = experiment.arguments() | metrics.arguments() | asdict(execution)
     if report.reference is not None:  # refused before the work, not after it
         names = tuple(row.name for row in make_rows(rows, controls=experiment.controls))
         one_of("--reference", report.reference, names)
-    data = models.read_data(reading, output)
-    comparison = run_comparison(rows, data, **options, **asdict(execution), progress=not output.quiet)
+    data = models.read_data(reading, filters, output)
+    comparison = run_comparison(rows, data, **arguments, progress=not output.quiet)
     summary = Summary.of(comparison, report.reference)
     report.write(summary)
     if output.as_json:

@@ -1,13 +1,11 @@
 """`topnrank reproduce`."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from topnrank._checks import one_of
 from topnrank.cli.files import require_writable
-from topnrank.cli.options import Printing, Reading, with_options
+from topnrank.cli.options import ExecutionOptions, ReadOptions, argument, option, with_options
 from topnrank.cli.output import Output, list_table
 
 if TYPE_CHECKING:
@@ -18,28 +16,23 @@ TABLES = ("table2", "table4")
 
 
 @dataclass(frozen=True)
-class Experiment:
-    """Which table, on which data."""
+class ReproduceOptions:
+    """Which table, on which data, and what is written to files."""
 
-    table: Annotated[str, typer.Argument(metavar="table2|table4", help="The table of the paper.")]
-    data: Annotated[
-        str, typer.Option(help="ml-20m or amazon-video-games (the paper's), ml-1m, ml-100k, ..., or a file of ratings.")
-    ] = "ml-100k"
-    repeats: Annotated[int, typer.Option(help="Random halves.")] = 5
-    fair: Annotated[
-        bool,
-        typer.Option(
-            "--fair",
-            help="table2 only: rate and lambda tuned for each arm, and an arm whose N is larger than any list.",
-        ),
-    ] = False
-    folder: Annotated[
-        str | None,
-        typer.Option(metavar="FOLDER", help="Keep finished cells there; after a kill the same command goes on."),
-    ] = None
-    jobs: Annotated[int, typer.Option(help="Cells at a time, each on one thread.")] = 1
+    table: str = argument("The table of the paper.", "table2|table4")
+    data: str = option(
+        "ml-100k", "ml-20m or amazon-video-games (the paper's), ml-1m, ml-100k, ..., or a file of ratings."
+    )
+    repeats: int = option(5, "Random halves.")
+    fair: bool = option(
+        False,
+        "table2 only: rate and lambda tuned for each arm, and an arm whose N is larger than any list.",
+        "--fair",
+    )
+    report: str | None = option(None, "Also write a page with figures, such as table2.html.", metavar="FILE")
+    markdown: str | None = option(None, "Also write the tables as Markdown.", metavar="FILE")
 
-    def read(self, reading: Reading, output: Output) -> "Interactions":
+    def read(self, reading: ReadOptions, output: Output) -> "Interactions":
         """The file, or the data set of that name."""
         import topnrank as tnr
         from topnrank.io.paths import parse_path
@@ -50,15 +43,7 @@ class Experiment:
 
 
 @with_options
-def reproduce(
-    experiment: Experiment,
-    reading: Reading,
-    printing: Printing,
-    report: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Also write a page with figures, such as table2.html.")
-    ] = None,
-    markdown: Annotated[str | None, typer.Option(metavar="FILE", help="Also write the tables as Markdown.")] = None,
-) -> None:
+def reproduce(experiment: ReproduceOptions, execution: ExecutionOptions, reading: ReadOptions, output: Output) -> None:
     """Run a table of the paper again, beside its published numbers.
 
     The settings are the paper's; the learning rate, which it does not give, is picked on validation data in each repeat.
@@ -76,9 +61,8 @@ def reproduce(
     from topnrank.experiments.report.html import write_report
     from topnrank.io.atomic import write_text
 
-    output = printing.output()
     one_of("the table", experiment.table, TABLES)
-    for path in (report, markdown):
+    for path in (experiment.report, experiment.markdown):
         if path is not None:
             require_writable(path)
     data = experiment.read(reading, output)
@@ -88,16 +72,17 @@ def reproduce(
         name=experiment.data,
         fair=experiment.fair,
         repeats=experiment.repeats,
-        folder=experiment.folder,
-        jobs=experiment.jobs,
+        folder=execution.folder,
+        jobs=execution.jobs,
         progress=not output.quiet,
     )
     _show(made, output)
-    if markdown is not None:
-        write_text(markdown, to_markdown(made))
-    if report is not None:
-        write_report(made.summary, report)
-    output.result({**made.to_dict(), "files": {"report": report, "markdown": markdown}})
+    if experiment.markdown is not None:
+        write_text(experiment.markdown, to_markdown(made))
+    if experiment.report is not None:
+        write_report(made.summary, experiment.report)
+    files = {"report": experiment.report, "markdown": experiment.markdown}
+    output.result({**made.to_dict(), "files": files})
 
 
 def _show(made: "Reproduction", output: Output) -> None:
