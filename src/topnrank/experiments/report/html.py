@@ -48,4 +48,4 @@ def to_html(comparison: Comparison | Summary, reference: str | None = None) -> s
         css=folder.joinpath("report.css").read_text(encoding="utf-8"),
         version=topnrank.__version__,
     )
-    return page + "\n"
+    return page.strip() + "\n"
