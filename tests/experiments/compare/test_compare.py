@@ -9,20 +9,7 @@ import pytest
 import topnrank
 from support.compared import DATA, same_values, small
 from support.rivals import Counted, Fails, ItemMeans
-from topnrank import (
-    EASE,
-    DataError,
-    Interactions,
-    ItemMean,
-    ParameterError,
-    Popularity,
-    Random,
-    TopNRank,
-    evaluate,
-    split_last,
-    split_per_user,
-    split_time,
-)
+from topnrank import EASE, DataError, Interactions, ItemMean, ParameterError, Popularity, Random, TopNRank, evaluate
 from topnrank.experiments.compare.cells import Task
 from topnrank.experiments.compare.result import Cell
 from topnrank.experiments.compare.rows import Row
@@ -39,7 +26,7 @@ def test_values_are_those_of_evaluate_on_the_seeded_splits():
     assert made.models == ("biased-mf", *CONTROLS)
     assert (made.protocols, made.metrics, made.repeats) == (("rated", "catalog"), metrics, 2)
     for repeat in range(2):
-        train, test = split_per_user(DATA, test=0.5, seed=7 + repeat)
+        train, test = topnrank.split_per_user(DATA, test=0.5, seed=7 + repeat)
         for name, model in {"biased-mf": small(), "item-mean": ItemMean(), "random": Random()}.items():
             model.fit(train)
             for protocol in ("rated", "catalog"):
@@ -71,7 +58,7 @@ def test_effective_n_is_the_mean_length_of_the_lists_up_to_the_cut():
     made = compare([ItemMean()], DATA, repeats=2, protocol="both", metrics=("ndcg@10", "auc", "mrr"))
     expected = {"rated": [], "catalog": []}
     for seed in range(2):
-        train, test = split_per_user(DATA, test=0.5, seed=seed)
+        train, test = topnrank.split_per_user(DATA, test=0.5, seed=seed)
         counted = ~np.isnan(made.values("item-mean", "rated", "mrr")[seed])
         expected["rated"].append(np.minimum(np.diff(test.indptr), 10)[counted].mean())
         expected["catalog"].append(np.minimum(train.n_items - np.diff(train.indptr), 10)[counted].mean())
@@ -80,7 +67,9 @@ def test_effective_n_is_the_mean_length_of_the_lists_up_to_the_cut():
     assert made.facts["effective_n"]["rated"]["ndcg@10"] < 10 < made.facts["effective_n"]["rated"]["mrr"]
 
 
-@pytest.mark.parametrize(("split", "test_part", "parts"), [("last", 5, split_last), ("time", 0.3, split_time)])
+@pytest.mark.parametrize(
+    ("split", "test_part", "parts"), [("last", 5, topnrank.split_last), ("time", 0.3, topnrank.split_time)]
+)
 def test_other_splits(split, test_part, parts):
     rows = DATA.to_arrow().to_pydict()
     timed = Interactions.from_frame(rows | {"timestamp": list(range(len(DATA)))[::-1]})
@@ -99,7 +88,9 @@ def test_the_catalog_beyond_accuracy_on_every_split(split, test_part):
     metrics = ("novelty@3", "ndcg@3", "popularity@3")
     options = {"split": split, "test": test_part, "metrics": metrics, "relevant": 3.0}
     made = compare([EASE(regularization=20.0)], DATA, repeats=1, protocol="catalog", **options)
-    parts = {"per-user": split_per_user, "last": split_last, "time": split_time}[split](DATA, test=test_part)
+    parts = {"per-user": topnrank.split_per_user, "last": topnrank.split_last, "time": topnrank.split_time}[split](
+        DATA, test=test_part
+    )
     expected = evaluate(
         EASE(regularization=20.0).fit(parts[0]), parts[1], protocol="catalog", metrics=metrics, relevant=3.0
     )
@@ -178,7 +169,7 @@ def test_a_failure_in_one_repeat_is_told(tmp_path):
     class FailsOnce(Counted):
         def fit(self, train):
             super().fit(train)
-            if train.fingerprint() == split_per_user(DATA, test=0.5, seed=1)[0].fingerprint():
+            if train.fingerprint() == topnrank.split_per_user(DATA, test=0.5, seed=1)[0].fingerprint():
                 raise RuntimeError("unlucky")
 
     made = compare([FailsOnce(tmp_path / "log")], DATA, repeats=3, metrics="mrr")

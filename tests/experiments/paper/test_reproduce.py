@@ -173,11 +173,11 @@ def test_the_end_of_a_grid_is_marked(data: tnr.Interactions) -> None:
 
     edge, _ = detail((1e-3, 1e-9))
     assert edge.detail(RELU).at_edge == ["learning_rate"]
-    assert "learning rate\\* " in to_markdown(edge)
+    assert "learning rate† " in to_markdown(edge)
     inner, _ = detail((1e-9, 1e-3, 1e30))
     assert inner.detail(RELU).chosen == [{"learning_rate": 1e-3}]
     assert inner.detail(RELU).at_edge == []
-    assert "\\*" not in to_markdown(inner)
+    assert "†" not in to_markdown(inner)
 
 
 def test_a_row_that_fails_says_why(data: tnr.Interactions) -> None:

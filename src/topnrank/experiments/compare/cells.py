@@ -52,14 +52,6 @@ class Plan:
             "metrics": list(self.metrics),
         }
 
-    def parts(self, repeat: int) -> tuple[Interactions, Interactions]:
-        """Train and test rows of a repeat."""
-        if self.split == "last":
-            return split_last(self.data, test=cast(int, self.test))
-        if self.split == "time":
-            return split_time(self.data, test=self.test)
-        return split_per_user(self.data, test=self.test, seed=self.seed + repeat)
-
 
 @dataclass(frozen=True, eq=False)
 class Task:
@@ -92,8 +84,15 @@ class Runner:
 
     def parts(self, repeat: int) -> tuple[Interactions, Interactions]:
         """Train and test rows of a repeat."""
+        plan = self.plan
         if repeat != self._repeat:
-            self._parts, self._repeat = self.plan.parts(repeat), repeat
+            if plan.split == "last":
+                self._parts = split_last(plan.data, test=cast(int, plan.test))
+            elif plan.split == "time":
+                self._parts = split_time(plan.data, test=plan.test)
+            else:
+                self._parts = split_per_user(plan.data, test=plan.test, seed=plan.seed + repeat)
+            self._repeat = repeat
         return self._parts
 
     def run(self, task: Task) -> Cell:

@@ -62,34 +62,20 @@ class CompetitorRanker:
     """A fitted competitor as `topnrank.evaluation.evaluate` wants it: users and items are those of the training data."""
 
     competitor: Competitor
-    train: Interactions
-    """Unique (user, item) pairs"""
+    user_map: IdMap
+    """Ids of all users of the training data"""
+    item_map: IdMap
+    """Ids of all items of the training data"""
+    seen_indptr: Int64Array
+    """With `seen_indices`: CSR of the training items of each user"""
+    seen_indices: Int32Array
 
     @classmethod
     def fit(cls, competitor: Competitor, train: Interactions) -> "CompetitorRanker":
         """Fits the competitor."""
         competitor.fit(train)
-        return cls(competitor, train.take(train.pair_starts))
-
-    @property
-    def user_map(self) -> IdMap:
-        """Ids of all users."""
-        return self.train.users
-
-    @property
-    def item_map(self) -> IdMap:
-        """Ids of all items."""
-        return self.train.items
-
-    @property
-    def seen_indptr(self) -> Int64Array:
-        """With `seen_indices`: CSR of the training items of each user."""
-        return self.train.indptr
-
-    @property
-    def seen_indices(self) -> Int32Array:
-        """See `seen_indptr`."""
-        return self.train.indices
+        pairs = train.take(train.pair_starts)
+        return cls(competitor, train.users, train.items, pairs.indptr, pairs.indices)
 
     def score_pairs(self, users: IntArray, items: IntArray) -> Float32Array:
         """Scores of pairs given by number, as 32-bit numbers."""

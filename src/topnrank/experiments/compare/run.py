@@ -127,17 +127,14 @@ def _run_cells(runner: Runner, tasks: Sequence[Task], jobs: int, *, progress: bo
         computed = run_in_processes(runner.plan, runner.folder, left, jobs)
     finished: list[Cell] = []
     with progress_bar("Comparing", len(tasks), clock="elapsed", shown=progress) as bar:
-
-        def show_progress() -> None:
-            under_way = f"{left[0].row.name}, repeat {left[0].repeat + 1}" if jobs == 1 and left else None
-            bar.update(len(cells), title=under_way, text=time_left(left, finished, jobs) if finished else "")
-
-        show_progress()
+        bar.update(len(cells))
         for cell in computed:
             cells[cell.model, cell.repeat] = cell
             finished.append(cell)
             left = [task for task in left if (task.row.name, task.repeat) not in cells]
-            show_progress()
+            if progress:
+                under_way = f"{left[0].row.name}, repeat {left[0].repeat + 1}" if jobs == 1 and left else None
+                bar.update(len(cells), title=under_way, text=time_left(left, finished, jobs))
     return cells
 
 

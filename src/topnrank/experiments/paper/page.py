@@ -97,9 +97,9 @@ def _details(made: Reproduction) -> list[str]:
         active = "-" if detail.effective_n is None else f"{detail.effective_n:.1f}"
         chosen = []
         for name in detail.chosen[0] if detail.chosen else ():
-            star = "\\*" if name in detail.at_edge else ""
+            edge = "†" if name in detail.at_edge else ""
             values = ", ".join(f"{point[name]:g}" for point in detail.chosen)
-            chosen.append(f"{name.replace('_', ' ')}{star} {values}")
+            chosen.append(f"{name.replace('_', ' ')}{edge} {values}")
         seconds = [format_number(value, 2) for value in (detail.seconds, detail.seconds_with_choice)]
         lines.append([escape(row), active, *seconds, "; ".join(chosen) or "-"])
     return [
@@ -109,7 +109,7 @@ def _details(made: Reproduction) -> list[str]:
         ),
         f"Effective N: items of a training list whose smooth rank is below N at the end of training, on average; N = {N} "
         "is meant to be the number of items that count.",
-        "\\* an end of the grid was chosen in some repeat: a better value may lie beyond it." if edges else "",
+        "† an end of the grid was chosen in some repeat: a better value may lie beyond it." if edges else "",
     ]
 
 

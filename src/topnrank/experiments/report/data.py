@@ -8,7 +8,7 @@ from typing import Any
 
 from topnrank.experiments.compare.result import Comparison
 from topnrank.experiments.report.formatting import jsonable
-from topnrank.experiments.report.summary import Summary
+from topnrank.experiments.report.summary import Score, Summary
 
 CSV_HEADER = (
     "model",
@@ -41,7 +41,7 @@ def to_dict(comparison: Comparison | Summary, reference: str | None = None) -> d
             values = {}
             for metric in shape.metrics:
                 by_repeat = shape.repeat_means(row.model, protocol, metric)
-                score = dataclasses.asdict(row.scores[metric]) if row.scores else dict.fromkeys(_SCORE)
+                score = row.scores[metric]._asdict() if row.scores else dict.fromkeys(Score._fields)
                 values[metric] = {**score, "by_repeat": by_repeat}
             times = {"fit_seconds": row.fit_seconds, "error": shape.error(row.model)}
             results.append({"model": row.model, "protocol": protocol, "values": values, **times})
@@ -69,9 +69,6 @@ def to_dict(comparison: Comparison | Summary, reference: str | None = None) -> d
     return plain
 
 
-_SCORE = ("mean", "std", "interval", "users", "best")
-
-
 def to_json(comparison: Comparison | Summary, reference: str | None = None) -> str:
     """`to_dict` as text."""
     content = to_dict(comparison, reference)
@@ -92,7 +89,7 @@ def to_csv(comparison: Comparison | Summary, reference: str | None = None) -> st
                 record["fit_seconds"] = row.fit_seconds
                 if score := row.scores.get(metric):
                     low, high = score.interval
-                    record |= dataclasses.asdict(score) | {"low": low, "high": high}
+                    record |= score._asdict() | {"low": low, "high": high}
                 if test := tests.get((row.model, metric)):
                     low, high = test.interval
                     record |= {"difference": test.difference, "difference_low": low, "difference_high": high}

@@ -4,14 +4,7 @@ import re
 from collections.abc import Sequence
 
 from topnrank.experiments.compare.result import Comparison
-from topnrank.experiments.report.formatting import (
-    TEST_HEADER,
-    format_number,
-    format_seconds,
-    format_test,
-    metric_label,
-    protocol_label,
-)
+from topnrank.experiments.report.formatting import TEST_HEADER, format_number, format_seconds, format_test, metric_label
 from topnrank.experiments.report.summary import Score, Summary
 
 
@@ -26,7 +19,7 @@ def to_markdown(comparison: Comparison | Summary, reference: str | None = None) 
             scores = [_score(row.scores[metric]) if row.scores else "-" for metric in summary.table_metrics]
             rows.append([name, *scores, format_seconds(row.fit_seconds)])
         header = ["Model", *map(metric_label, summary.table_metrics), "Time to fit"]
-        parts += [f"### Ranking {protocol_label(protocol)}", escape(summary.verdict(protocol)), table(header, rows)]
+        parts += [f"### {summary.ranking_title(protocol)}", escape(summary.verdict(protocol)), table(header, rows)]
         if tests := summary.table_tests(protocol):
             title = f"#### {escape(summary.tests_title(protocol))}"
             parts += [title, table(TEST_HEADER, [list(map(escape, format_test(test))) for test in tests])]

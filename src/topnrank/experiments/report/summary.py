@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -38,9 +38,7 @@ CONTROLS = frozenset({"random", "popularity", "itemmean"})
 """Names of the simple controls of every comparison, without case, dashes and what stands in parentheses."""
 
 
-@final
-@dataclass(frozen=True)
-class Score:
+class Score(NamedTuple):
     """One model, protocol and metric."""
 
     mean: float
@@ -58,15 +56,12 @@ class Score:
 @final
 @dataclass(frozen=True)
 class SummaryRow:
-    """One model under one protocol."""
+    """One model under one protocol: scores by metric (none if every repeat failed), mean time of a fit, why it failed."""
 
     model: str
     scores: dict[str, Score]
-    """By metric; empty when every repeat failed."""
     fit_seconds: float
-    """Mean time of a fit."""
     note: str
-    """Why it failed, in all or some repeats; "" if it did not."""
 
 
 @final
@@ -152,6 +147,10 @@ class Summary:
 
     # -- in words -----------------------------------------------------------------------------------------------------
 
+    def ranking_title(self, protocol: str) -> str:
+        """The heading of a protocol's results: "Ranking rated items"."""
+        return f"Ranking {protocol_label(protocol)}"
+
     def tests_title(self, protocol: str, metric: str = "") -> str:
         """The heading of a table of tests."""
         at = f" at {metric_label(metric)}" if metric else ""
@@ -178,7 +177,7 @@ class Summary:
         known = self.comparison.facts.get("conventions", {})
         ranking = [
             (
-                f"Ranking {protocol_label(name)}",
+                self.ranking_title(name),
                 known.get(name) or f"Protocol {candidates_of(name, True)}; {_TIES}",
             )
             for name in self.comparison.protocols

@@ -39,15 +39,16 @@ class WeightOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class LearnedWeights:
-    """The result of a search."""
+    """The result of a search: the best weights, ready to be a model's `feedback`, and their value on validation data.
+
+    The value is the best of many, so a little too good; measure on test data. Each trial is a record with number, weights,
+    value (None where the model failed, with the error) and seconds.
+    """
 
     feedback: EventWeights
-    """The best weights, ready to be a model's `feedback`"""
     value: float
-    """Their metric on validation data: the best of many, so a little too good; measure on test data"""
     metric: str
     trials: list[dict[str, Any]]
-    """One record for each trial: number, weights, value (None where the model failed, with the error), seconds"""
 
 
 @dataclass(frozen=True)

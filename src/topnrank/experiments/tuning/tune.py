@@ -20,17 +20,6 @@ from topnrank.models.search_space import Choice, Range, Space
 M = TypeVar("M", bound=Model)
 
 
-class TuneOptions(TypedDict, total=False):
-    """Options of `tune`, explained there."""
-
-    metric: str
-    validation: float
-    patience: int
-    seed: int
-    fixed: Mapping[str, Any]
-    space: Space
-
-
 @dataclass(frozen=True)
 class Tuned:
     """The result of a search."""
@@ -53,16 +42,28 @@ class Tuned:
         write_params(path, self.model, metric=self.metric, validation_value=self.value, trials=len(self.trials))
 
 
+class TuneOptions(TypedDict, total=False):
+    """Options of `tune`, explained there."""
+
+    metric: str
+    validation: float
+    patience: int
+    seed: int
+    fixed: Mapping[str, Any]
+    space: Space
+
+
 @dataclass(frozen=True)
 class TunePlan:
-    """What is searched, and how a candidate is measured."""
+    """What is searched, and how a candidate is measured.
+
+    `base` holds the values of what is not searched; `space` is without the number of epochs; `rounds` is the maximum number
+    of epochs of a trial, of which the best is kept, None where their number is fixed.
+    """
 
     base: Model
-    """Holds the values of what is not searched"""
     space: Space
-    """Without the number of epochs"""
     rounds: int | None
-    """The most epochs of a trial, of which the best is kept; None where their number is fixed"""
     metric: str
     validation: float
     patience: int
