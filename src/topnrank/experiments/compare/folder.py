@@ -1,7 +1,7 @@
-"""The folder of a comparison: one small file for what all cells share, and one for each cell, written when it is finished.
+"""The folder of a comparison: one small file for what all cells share, and one for each finished cell.
 
 A cell's file is named by a digest of all that decides its numbers, so a comparison that is started again, with more models
-or more repeats if one likes, finds what is finished and computes only the rest.
+or more repeats if wanted, finds what is finished and computes only the rest.
 """
 
 import hashlib

@@ -60,7 +60,9 @@ def to_markdown(made: Reproduction) -> str:
     parts = [
         f"# {made.plan.title}, on {made.plan.name}",
         _data_facts(made),
-        "" if made.plan.published else "These are not the paper's data, so no published numbers stand beside ours.",
+        ""
+        if made.plan.published
+        else "These are not the paper's data, so there are no published numbers to compare with.",
         table(header, [list(map(escape, cells)) for cells in rows]),
         "## What the paper leaves out",
         *_details(made),

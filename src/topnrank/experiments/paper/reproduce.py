@@ -145,7 +145,7 @@ def reproduce(
     Parameters
     ----------
     data : ratings; users with fewer than 10 are left out, as in the paper.
-    name : of the data: with "ml-20m" and "amazon-video-games" the published numbers stand beside ours.
+    name : of the data: with "ml-20m" and "amazon-video-games" the published numbers are shown beside ours.
     fair : for table2: rate and lambda picked for each arm, and one arm more, whose N is larger than any list.
     repeats : the paper's number is 5.
     folder : where finished cells are kept; the same call after a kill computes only what is missing.

@@ -1,4 +1,4 @@
-"""A comparison as one HTML page that stands alone: no network, light and dark, for wide screens and phones."""
+"""A comparison as one self-contained HTML page: no network, light and dark, for wide screens and phones."""
 
 import json
 import os

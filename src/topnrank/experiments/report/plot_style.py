@@ -25,7 +25,7 @@ INK, SOFT, GRID, PAPER = "#1c2128", "#59636e", "#d8dee4", "#ffffff"
 SERIES = ("#0072b2", "#d55e00", "#009e73", "#7a3e9d", "#b07d00", "#cc79a7", "#2f9bdb")
 """After Okabe and Ito, safe for the color-blind; darkened or left out where they are too pale on white."""
 CONTROL = ("#3d4450", "#6a737d", "#959da5")
-"""Greys, so that the simple controls stand back."""
+"""Grays, so that the simple controls are less prominent."""
 MAX_LONG_LABELS = 6
 """A legend of more entries shortens them, to fit two columns."""
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
@@ -141,7 +141,7 @@ def sheet(height: float, rows: int = 1, columns: int = 1, **options: Any) -> "tu
 
 
 def hide_empty(panels: "Sequence[Axes]", used: int, columns: int) -> None:
-    """Hides the panels after the last used one; what stands above them gets the words of its x axis back."""
+    """Hides the panels after the last used one; the panels above them show the labels of their x axis."""
     for axes in panels[used:]:
         axes.set_visible(False)
     for axes in panels[max(used - columns, 0) : used]:

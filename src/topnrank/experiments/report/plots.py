@@ -247,21 +247,21 @@ def _histories(comparison: Comparison, key: str) -> dict[str, list[tuple[list[fl
 def objectives(summary: Summary) -> Picture | None:
     """The objective over the rounds of training, a panel for each model."""
     found = _histories(summary.comparison, "objective")
-    shown = list(found)[:MAX_PANELS]
-    if not shown:
+    models = list(found)[:MAX_PANELS]
+    if not models:
         return None
-    columns = min(2, len(shown))
-    lines = -(-len(shown) // columns)
+    columns = min(2, len(models))
+    lines = -(-len(models) // columns)
     figure, panels = sheet(0.4 + 1.45 * lines, lines, columns)
-    drawn, titles = _styles(summary), short_labels(shown, 22)
-    for axes, model in zip(panels, shown, strict=False):
+    drawn, titles = _styles(summary), short_labels(models, 22)
+    for axes, model in zip(panels, models, strict=False):
         for rounds, values in found[model]:
             axes.plot(rounds, values, color=drawn[model].color, linewidth=1.2, alpha=0.8)
         axes.set_title(titles[model], loc="left")
         axes.locator_params(axis="x", integer=True, nbins=4)
         axes.locator_params(axis="y", nbins=4)
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:.4g}")
-    hide_empty(panels, len(shown), columns)
+    hide_empty(panels, len(models), columns)
     figure.supxlabel("round", fontsize=10)
     figure.supylabel("objective", fontsize=10)
     return Picture("objective", "Training: objective", _OBJECTIVE_WORDS, figure)

@@ -35,27 +35,25 @@ MAX_COLUMNS = 8
 """With more metrics than this, tables for reading show the usual cut-offs only."""
 USUAL_CUTS = ("1", "3", "5", "10", "20")
 CONTROLS = frozenset({"random", "popularity", "itemmean"})
-"""Names of the simple controls of every comparison, without case, dashes and what stands in parentheses."""
+"""Names of the simple controls of every comparison, without case, dashes and parentheses."""
 
 
 class Score(NamedTuple):
-    """One model, protocol and metric."""
+    """One model, protocol and metric.
+
+    `mean` and `std` are over repeats, of the mean over users (std is NaN for a single repeat); `interval` is a 95 %
+    bootstrap interval over users; `users` counts those for whom the metric is defined; `best` says whether no model has a higher mean
+    in the digits shown, never for metrics of which more is not better.
+    """
 
     mean: float
-    """Over repeats, of the mean over users."""
     std: float
-    """Standard deviation over repeats; NaN for a single repeat."""
     interval: tuple[float, float]
-    """95 % bootstrap interval over users."""
     users: int
-    """Users for whom the metric is defined."""
     best: bool
-    """Whether no model has a higher mean, in the digits shown; never for metrics of which more is not better."""
 
 
-@final
-@dataclass(frozen=True)
-class SummaryRow:
+class SummaryRow(NamedTuple):
     """One model under one protocol: scores by metric (none if every repeat failed), mean time of a fit, why it failed."""
 
     model: str

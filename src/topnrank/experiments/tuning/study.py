@@ -91,20 +91,6 @@ class Trials:
         """One record for each finished trial: number, state, value, epochs, seconds, settings."""
         return [_record(number, trial, self.metric) for number, trial in enumerate(self.finished())]
 
-    def _settings(self, trial: "Trial", defaults: Mapping[str, Any] | None) -> dict[str, Any]:
-        """The values to try; of the model's own values, those outside the space are kept but not told to Optuna."""
-        if defaults is None:
-            return {name: _suggest(trial, name, values) for name, values in self.space.items()}
-        inside = _inside(self.space, defaults)
-        return {
-            name: _suggest(trial, name, values) if name in inside else defaults[name]
-            for name, values in self.space.items()
-        }
-
-    def _note(self, trial: "Trial", **facts: Any) -> None:
-        for name, value in facts.items():
-            trial.set_user_attr(name, value)
-
 
 def open_trials(path: str | os.PathLike[str] | None, space: Space, identity: dict[str, Any]) -> Trials:
     """The trials of the search `identity`, new or as the file at `path` holds them."""
