@@ -42,7 +42,7 @@ class Score(NamedTuple):
     """One model, protocol and metric.
 
     `mean` and `std` are over repeats, of the mean over users (std is NaN for a single repeat); `interval` is a 95 %
-    bootstrap interval over users; `users` counts those for whom the metric is defined; `best` says whether no model has a higher mean
+    bootstrap interval over users; `users` counts those for whom the metric is defined; `best`: no model has a higher mean
     in the digits shown, never for metrics of which more is not better.
     """
 
