@@ -115,7 +115,7 @@ def test_refusals(ratings: Path, tmp_path: Path, run: Run) -> None:
     run("tune", ratings, "--model", "top-n-rnk").assert_refused("--model", "did you mean 'top-n-rank'")
     run("tune", ratings, "--model", "popularity", "-q").assert_refused("nothing is left to search for popularity")
     run("tune", ratings, "--set", "factor=3", "-q").assert_refused("TopNRank has no parameter 'factor'")
-    run("tune", ratings, "--trials", "0", "-q").assert_refused("trials must be a whole number of at least 1")
+    run("tune", ratings, "--trials", "0", "-q").assert_refused("trials must be an integer of at least 1")
     run("tune", ratings, "--validation", "1").assert_refused("--validation", "must be a fraction between 0 and 1")
     run("tune", ratings, "--save-params", tmp_path / "no" / "b.json").assert_refused("cannot be written")
     run("tune", ratings, "--study", tmp_path / "no" / "s.db", "-q").assert_refused("its folder does not exist")

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -66,16 +65,9 @@ class Output:
     def result(self, facts: Mapping[str, Any]) -> None:
         """Prints the JSON object, with the notes; nothing without --json."""
         if self.as_json:
-            print(json.dumps(_jsonable({**facts, "notes": self.notes}), allow_nan=False))
+            from topnrank.experiments.report.formatting import jsonable
 
-
-def _jsonable(value: Any) -> Any:
-    """`value` with None for NaN and infinity, which JSON does not have."""
-    if isinstance(value, Mapping):
-        return {str(key): _jsonable(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_jsonable(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+            print(json.dumps(jsonable({**facts, "notes": self.notes}), allow_nan=False))
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -1,8 +1,6 @@
 """`topnrank compare`."""
 
 from dataclasses import asdict, dataclass
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from topnrank._checks import one_of
@@ -25,7 +23,7 @@ from topnrank.errors import ParameterError
 
 if TYPE_CHECKING:
     from topnrank.data import Interactions
-    from topnrank.experiments.compare.result import Comparison
+    from topnrank.experiments.report.summary import Summary
     from topnrank.models.base import Model
 
 
@@ -105,7 +103,7 @@ class ModelOptions:
             settings[one_of("--set: the row before the dot", label, labels)][parameter] = value
         return settings
 
-    def rows_of_data(self, reading: ReadOptions, filters: Filters, output: Output) -> "Interactions":
+    def read_data(self, reading: ReadOptions, filters: Filters, output: Output) -> "Interactions":
         """The data, filtered and weighted."""
         from topnrank.data.feedback.by_name import feedback_from
 
@@ -153,39 +151,30 @@ class ReportOptions:
     latex: str | None = option(None, "Write the tables as LaTeX.", metavar="FILE")
 
     def files(self) -> dict[str, str]:
-        """The files that were asked for."""
+        """The files that were asked for, by kind."""
         asked = {"report": self.report, "markdown": self.markdown, "csv": self.csv, "latex": self.latex}
         return {kind: path for kind, path in asked.items() if path is not None}
 
-    def write(self, comparison: "Comparison") -> None:
+    def write(self, summary: "Summary") -> None:
         """Writes them."""
-        from topnrank.experiments.report import tables
-        from topnrank.experiments.report.html import write_report
-        from topnrank.experiments.report.summary import Summary
-        from topnrank.io.atomic import write_atomically
+        from topnrank.experiments.report.data import to_csv
+        from topnrank.experiments.report.html import to_html
+        from topnrank.experiments.report.latex import to_latex
+        from topnrank.experiments.report.markdown import to_markdown
+        from topnrank.io.atomic import write_text
 
-        if not self.files():
-            return
-        summary = Summary.of(comparison, self.reference)
+        formats = {"report": to_html, "markdown": to_markdown, "csv": to_csv, "latex": to_latex}
         for kind, path in self.files().items():
-            if kind == "report":
-                write_report(summary, path)
-            else:
-                text: str = getattr(tables, f"to_{kind}")(summary)
-                write_atomically(path, partial(_write_text, text=text))
-
-
-def _write_text(path: Path, *, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
+            write_text(path, formats[kind](summary))
 
 
 @with_options
 def compare(
-    contest: ModelOptions,
-    design: ExperimentOptions,
-    measured: MetricOptions,
-    running: ExecutionOptions,
-    telling: ReportOptions,
+    models: ModelOptions,
+    experiment: ExperimentOptions,
+    metrics: MetricOptions,
+    execution: ExecutionOptions,
+    report: ReportOptions,
     filters: Filters,
     reading: ReadOptions,
     output: Output,
@@ -193,9 +182,10 @@ def compare(
     """Compare models on the same splits of a file, with tests.
 
     The data are split several times, every model is trained and measured on the same splits, and random, popularity and
-    item-mean stand beside them. The tables show the mean over repeats with its standard deviation, a 95 % bootstrap
-    interval over users, and paired tests per user against one row, corrected for the number of tests (Holm). A model that
-    fails leaves a row that says why. With --folder, a comparison that was killed goes on where it was.
+    item-mean are added as controls. The tables show the mean over repeats with its standard deviation, a 95 % bootstrap
+    interval over users, and paired tests per user against one row, corrected for the number of tests (Holm), with stars
+    where both tests, Student's t and Wilcoxon's, are significant. A model that fails leaves a row that says why. With
+    --folder, a comparison that was killed goes on where it was.
 
     \b
     Examples:
@@ -206,31 +196,26 @@ def compare(
       topnrank compare ratings.csv --models top-n-rank,bpr --protocol both --metric ndcg@10,recall@20 --report page.html
       topnrank compare ratings.csv --models ease,bpr --protocol catalog --split last --metric ndcg@10,novelty@10
     """
+    from topnrank.experiments.compare.rows import make_rows
     from topnrank.experiments.compare.run import compare as run_comparison
-    from topnrank.experiments.report.terminal import as_json, show
-    from topnrank.experiments.statistics import paired_tests
+    from topnrank.experiments.report.data import to_dict
+    from topnrank.experiments.report.summary import Summary
+    from topnrank.experiments.report.terminal import to_terminal
 
-    models = contest.rows()
-    for path in telling.files().values():
+    rows = models.rows()
+    for path in report.files().values():
         require_writable(path)
-    options = design.arguments() | measured.arguments()
-    _check_reference(telling.reference, models, controls=design.controls)
-    data = contest.rows_of_data(reading, filters, output)
-    where: dict[str, Any] = asdict(running) | {"progress": not output.quiet}
-    comparison = run_comparison(models, data, **options, **where)
-    tests = paired_tests(comparison, telling.reference)
-    telling.write(comparison)
-    if not output.as_json:
-        show(comparison, tests, output)
-    for kind, path in telling.files().items():
+    arguments = experiment.arguments() | metrics.arguments() | asdict(execution)
+    if report.reference is not None:  # refused before the work, not after it
+        names = tuple(row.name for row in make_rows(rows, controls=experiment.controls))
+        one_of("--reference", report.reference, names)
+    data = models.read_data(reading, filters, output)
+    comparison = run_comparison(rows, data, **arguments, progress=not output.quiet)
+    summary = Summary.of(comparison, report.reference)
+    report.write(summary)
+    if output.as_json:
+        output.result({"data": models.data, **to_dict(summary), "files": report.files()})
+        return
+    output.show(*to_terminal(summary))
+    for kind, path in report.files().items():
         output.report(f"{kind} written to {path}")
-    if output.as_json:  # intervals of all rows and metrics take a while
-        output.result({"data": contest.data, **as_json(comparison, tests), "files": telling.files()})
-
-
-def _check_reference(reference: str | None, models: "dict[str, Model]", *, controls: bool) -> None:
-    """Refuses an unknown reference before the work, not after it."""
-    from topnrank.experiments.compare.rows import rows_of
-
-    if reference is not None:
-        one_of("--reference", reference, tuple(row.name for row in rows_of(models, controls=controls)))

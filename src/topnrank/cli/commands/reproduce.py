@@ -1,8 +1,6 @@
 """`topnrank reproduce`."""
 
-import math
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from topnrank._checks import one_of
@@ -49,7 +47,7 @@ def reproduce(experiment: ReproduceOptions, execution: ExecutionOptions, reading
     """Run a table of the paper again, beside its published numbers.
 
     The settings are the paper's; the learning rate, which it does not give, is picked on validation data in each repeat.
-    What the paper leaves out stands beside it: random, popularity and item-mean rankings, this library's default
+    The tables add what the paper leaves out: random, popularity and item-mean rankings, this library's default
     Top-N-Rank, seconds, users left out, how many items the cut at N really leaves.
 
     \b
@@ -58,7 +56,10 @@ def reproduce(experiment: ReproduceOptions, execution: ExecutionOptions, reading
       topnrank reproduce table2 --data ml-1m --fair --folder run1 --jobs 4 --report table2.html
       topnrank reproduce table4 --data ml-20m --folder run2 --markdown table4.md
     """
+    from topnrank.experiments.paper.page import to_markdown
     from topnrank.experiments.paper.reproduce import reproduce as run
+    from topnrank.experiments.report.html import write_report
+    from topnrank.io.atomic import write_text
 
     one_of("the table", experiment.table, TABLES)
     for path in (experiment.report, experiment.markdown):
@@ -76,50 +77,27 @@ def reproduce(experiment: ReproduceOptions, execution: ExecutionOptions, reading
         progress=not output.quiet,
     )
     _show(made, output)
-    _write(made, experiment.report, experiment.markdown)
+    if experiment.markdown is not None:
+        write_text(experiment.markdown, to_markdown(made))
+    if experiment.report is not None:
+        write_report(made.summary, experiment.report)
     files = {"report": experiment.report, "markdown": experiment.markdown}
     output.result({**made.to_dict(), "files": files})
 
 
-def _write(made: "Reproduction", report: str | None, markdown: str | None) -> None:
-    from topnrank.experiments.paper.page import to_markdown
-    from topnrank.io.atomic import write_atomically
-
-    if markdown is not None:
-        text = to_markdown(made)
-
-        def write(temporary: Path) -> None:
-            temporary.write_text(text, encoding="utf-8")
-
-        write_atomically(markdown, write)
-    if report is not None:
-        from topnrank.experiments.report.html import write_report
-
-        write_report(made.comparison, report)
-
-
 def _show(made: "Reproduction", output: Output) -> None:
-    from topnrank.experiments.paper.published import METRICS
+    """Means, effective N, seconds, users left out and tests."""
+    from topnrank.experiments.paper.page import PAIR_HEADER, TESTS, pair_cells, score_cells
 
-    rows = []
-    for name in made.rows:
-        theirs, detail = made.published(name), made.detail(name)
-        cells = [
-            f"{ours:.4f}" + (f" / {theirs[at]:.4f}" if theirs else "") if math.isfinite(ours) else "failed"
-            for at, ours in enumerate(made.mean(name))
-        ]
-        active = "" if detail.effective_n is None else f"{detail.effective_n:.1f}"
-        rows.append([name, *cells, active, f"{detail.seconds:.2f}"])
-    paper = " (ours / paper)" if made.plan.published else ""
-    heads = ["method", *METRICS, "effective N", "seconds"]
-    output.show(list_table(heads, rows, title=f"{made.plan.title}, on {made.plan.name}{paper}"))
+    heads, rows = score_cells(made)
+    for cells in rows:
+        detail = made.detail(cells[0])
+        cells += ["" if detail.effective_n is None else f"{detail.effective_n:.1f}", f"{detail.seconds:.2f}"]
+    heads += ["effective N", "seconds"]
+    output.show(list_table(heads, rows, title=f"{made.plan.title}, on {made.plan.name}"))
     for name in made.rows:
         if (error := made.comparison.error(name)) is not None:
             output.note(f"{name}: {error}")
-    out = made.users_left_out()
-    output.show(
-        f"Users left out because no test item of theirs is relevant, by repeat: {', '.join(map(str, out)) or '-'}"
-    )
-    for test in made.tests():
-        interval = f"[{test.interval[0]:+.4f}, {test.interval[1]:+.4f}]"
-        output.show(f"{test.first} - {test.second}: {test.difference:+.4f} {interval} {test.metric}")
+    out = ", ".join(map(str, made.users_left_out())) or "-"
+    output.show(f"Users left out because no test item of theirs is relevant, by repeat: {out}")
+    output.show("", list_table(PAIR_HEADER, pair_cells(made), title="Differences per user, NDCG@10"), TESTS)

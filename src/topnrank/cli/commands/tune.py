@@ -10,6 +10,7 @@ from topnrank.cli.options import (
     ReadOptions,
     argument,
     fraction,
+    make_model,
     option,
     parse_feedback,
     parse_settings,
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from topnrank import Interactions, Model
     from topnrank.experiments.tuning.tune import Tuned
 
-SHOWN = 5
+MAX_SHOWN = 5
 """So many of the best trials are printed; --json has all."""
 
 
@@ -111,7 +112,7 @@ def tune(
     if options.holdout is not None:
         rows, _ = tnr.split_per_user(rows, test=options.holdout, seed=searching.seed)
     if searching.learn_weights is not None:
-        return learn(kind().set_params(**arguments["fixed"]), rows, searching, options.save_params, output)
+        return _learn_event_weights(make_model(kind, arguments["fixed"]), rows, searching, options.save_params, output)
     if searching.study is not None:
         output.note(f"after an interruption the same command goes on from {searching.study}")
     found = search(kind, rows, progress=not output.quiet, **arguments)
@@ -133,7 +134,11 @@ def _report(found: "Tuned", rows: "Interactions", path: str | None, output: Outp
     searched = [*found.trials[0]["settings"], *(["epochs"] if found.trials[0]["epochs"] else [])]
     best = {name: encode(found.params[name]) for name in searched}
     complete = [trial for trial in found.trials if trial["state"] == "complete"]
-    table = [_row(trial, found.metric) for trial in sorted(complete, key=lambda one: -one[found.metric])[:SHOWN]]
+    table = []
+    for trial in sorted(complete, key=lambda one: -one[found.metric])[:MAX_SHOWN]:
+        settings = " · ".join(f"{name} {format_value(value)}" for name, value in trial["settings"].items())
+        numbers = [f"{trial[found.metric]:.4f}", format_value(trial["epochs"]), f"{trial['seconds']:.1f}"]
+        table.append([str(trial["trial"]), *numbers, settings])
     output.show(facts_table({**facts, **best}, title="Best on validation data"), "")
     output.show(list_table(["trial", found.metric, "epochs", "seconds", "settings"], table, title="The best trials"))
     if path is not None:
@@ -142,7 +147,9 @@ def _report(found: "Tuned", rows: "Interactions", path: str | None, output: Outp
     output.result({**facts, "best": best, "records": trials, "file": path})
 
 
-def learn(model: "Model", rows: "Interactions", searching: SearchOptions, path: str | None, output: Output) -> None:
+def _learn_event_weights(
+    model: "Model", rows: "Interactions", searching: SearchOptions, path: str | None, output: Output
+) -> None:
     """Searches event weights instead of hyper-parameters, and reports them."""
     from topnrank.experiments.tuning.event_weights import learn_event_weights
     from topnrank.models.persistence import write_params
@@ -150,13 +157,14 @@ def learn(model: "Model", rows: "Interactions", searching: SearchOptions, path: 
     if searching.feedback is not None or searching.study is not None:
         other = "--feedback" if searching.feedback is not None else "--study"
         raise ParameterError(f"{other} does not go with --learn-weights; leave one out")
-    names = {"trials": searching.trials, "metric": searching.metric, "seed": searching.seed}
     found = learn_event_weights(
         model,
         rows,
         target=str(searching.learn_weights),
+        trials=searching.trials,
+        metric=searching.metric,
+        seed=searching.seed,
         progress=not output.quiet,
-        **names,  # type: ignore[arg-type]
     )
     if path is not None:
         facts = {"metric": found.metric, "validation_value": found.value, "trials": len(found.trials)}
@@ -167,14 +175,3 @@ def learn(model: "Model", rows: "Interactions", searching: SearchOptions, path: 
     text = ",".join(f"{name}={weight:g}" for name, weight in weights.items())
     output.show(f"use them: topnrank train DATA -o MODEL --model {model.name} --feedback events:{text}")
     output.result({**facts, "weights": dict(found.feedback.weights), "records": found.trials, "file": path})
-
-
-def _row(trial: dict[str, Any], metric: str) -> list[str]:
-    settings = " · ".join(f"{name} {format_value(value)}" for name, value in trial["settings"].items())
-    return [
-        str(trial["trial"]),
-        f"{trial[metric]:.4f}",
-        format_value(trial["epochs"]),
-        f"{trial['seconds']:.1f}",
-        settings,
-    ]
