@@ -1,16 +1,17 @@
-"""Interactions: the immutable users x items matrix that every part of the library works on."""
+"""Interactions: the immutable users x items matrix that the whole library works on."""
 
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, Protocol, Self, final, runtime_checkable
+from typing import Any, Literal, Self, final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from topnrank._checks import one_of
+from topnrank._checks import one_of, require_integer
+from topnrank._csr import indptr_from_counts, row_owner
 from topnrank._typing import BoolArray, Float32Array, IdArray, Int32Array, Int64Array, IntArray
 from topnrank.data.columns import Column, Locate, numbers, rows_of
 from topnrank.data.duplicates import DUPLICATE_RULES, CodedColumns, unique_rows
@@ -26,18 +27,6 @@ _DTYPES: Mapping[str, type[np.generic]] = {
     "weights": np.float32,
     "timestamps": np.int64,
 }
-
-
-@runtime_checkable
-class SparseMatrix(Protocol):
-    """What is used of a SciPy sparse matrix or array."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Rows and columns."""
-
-    def tocoo(self) -> Any:
-        """As row, column and value arrays."""
 
 
 @final
@@ -96,7 +85,7 @@ class Interactions:
     @cached_property
     def user_index(self) -> Int32Array:
         """User number of each row, (n_rows,)."""
-        index = np.repeat(np.arange(self.n_users, dtype=np.int32), np.diff(self.indptr))
+        index = row_owner(self.indptr, np.int32)
         index.flags.writeable = False
         return index
 
@@ -134,7 +123,7 @@ class Interactions:
             self,
             users=IdMap(self.users.ids[counts > 0]),
             items=IdMap(self.items.ids[has_rows]),
-            indptr=_indptr(counts[counts > 0]),
+            indptr=indptr_from_counts(counts[counts > 0]),
             indices=number[self.indices],
         )
 
@@ -145,7 +134,7 @@ class Interactions:
             raise DataError(f"weights must have shape ({len(self)},), one for each row, got {weights.shape}")
         if not np.isfinite(weights).all():
             row = int(np.argmin(np.isfinite(weights)))
-            raise DataError(f"weights must be finite numbers, got {weights[row]} at position {row}; mend that weight")
+            raise DataError(f"weights must be finite numbers, got {weights[row]} at position {row}; fix that weight")
         return replace(self, weights=weights)
 
     def filter(self, *, min_user_items: int = 0, min_item_users: int = 0) -> Self:
@@ -154,8 +143,7 @@ class Interactions:
         Users and items without rows leave the id maps. Items of several types count once for a user.
         """
         for name, least in (("min_user_items", min_user_items), ("min_item_users", min_item_users)):
-            if least < 0:
-                raise ParameterError(f"{name} must be 0 or more, got {least}")
+            require_integer(name, least)
         common = np.bincount(self.indices[self.pair_starts], minlength=self.n_items) >= min_item_users
         kept = self.take(common[self.indices])
         busy = np.bincount(kept.user_index[kept.pair_starts], minlength=self.n_users) >= min_user_items
@@ -264,29 +252,31 @@ class Interactions:
             weights with the latest timestamp; "max", the row of the largest rating, else weight. In ties the latest
             row stays. `merged_rows` counts what was merged.
         locate
-            Words for a 0-based row in error messages; "<source>, row <number from 1>" when None.
+            Describes a 0-based row in error messages; "<source>, row <number from 1>" when None.
         """
         one_of("duplicates", duplicates, DUPLICATE_RULES)
         where = locate or rows_of(source)
         given = [table]
-        del table  # the columns are let go one by one
+        del table  # the columns are freed one by one
         return cls._of_rows(rows_of_table(given.pop(), columns, source=source, locate=where), duplicates, where)
 
     @classmethod
     def from_scipy(
         cls,
-        matrix: SparseMatrix,
+        matrix: Any,
         *,
         user_ids: Any = None,
         item_ids: Any = None,
         values: Literal["rating", "weight"] = "rating",
     ) -> Self:
-        """From a sparse users x items matrix; every stored entry is a row, and repeated entries add up as in SciPy.
+        """From a SciPy sparse users x items matrix; every stored entry is a row, and repeated entries add up as in SciPy.
 
         Users and items without entries stay in the id maps; the ids are 0, 1, ... when not given.
         """
         one_of("values", values, ("rating", "weight"))
-        if not isinstance(matrix, SparseMatrix):
+        from scipy.sparse import issparse
+
+        if not issparse(matrix):
             raise DataError(f"matrix must be a SciPy sparse matrix or array, got {type(matrix).__name__}; convert it")
         coo = matrix.tocoo()
         entries = Column(values, pa.chunked_array([coo.data]), lambda k: f"matrix entry ({coo.row[k]}, {coo.col[k]})")
@@ -315,10 +305,6 @@ class Interactions:
         )
 
 
-def _indptr(counts: Int64Array) -> Int64Array:
-    return np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(counts, dtype=np.int64)))
-
-
 def _ids_of_axis(ids: Any, length: int, name: str) -> tuple[IdMap, Int32Array]:
     id_map, numbers = IdMap.encode(np.arange(length) if ids is None else ids)
     if len(numbers) != length or len(id_map) != length:
@@ -337,7 +323,7 @@ def _digest_ids(digest: Any, ids: IdArray) -> None:
 
 
 def check_interactions(data: object) -> None:
-    """What a model is to learn from are Interactions, not a frame."""
+    """Raise a ParameterError unless `data` are Interactions."""
     if not isinstance(data, Interactions):
         raise ParameterError(
             f"fit needs Interactions, got {type(data).__name__}; make them with topnrank.read(path) or "

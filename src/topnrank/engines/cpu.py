@@ -19,6 +19,7 @@ from topnrank.scorers._factors_kernel import FactorState, factor_item_step, fact
 from topnrank.scorers._history_kernel import (
     HistoryState,
     HistorySums,
+    SelfProducts,
     history_gradient,
     history_item_step,
     history_scores,
@@ -75,7 +76,7 @@ class CpuEngine:
         self._part_counts = np.zeros((1 + (problem.negatives > 0), min(workers, MAX_PARTS), 0), np.int32)
         self._marks = np.zeros((workers, n_catalog if problem.neighbors is not None else 0), np.float32)
         channels = getattr(problem.scorer, "channels", 1)
-        self.self_products = (np.zeros(n_items, np.float32), np.zeros((n_items, channels), np.float32))
+        self.self_products = SelfProducts(np.zeros(n_items, np.float32), np.zeros((n_items, channels), np.float32))
 
     def step(self, users: Int64Array, when: TrainingTime = END_OF_TRAINING) -> StepReport:
         """One batch: layout, user phase, item phase, scale of the neighbors."""

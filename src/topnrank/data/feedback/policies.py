@@ -2,7 +2,7 @@
 
 A policy takes Interactions and returns Interactions with `weights`, one row for each pair, without types. Ratings and
 timestamps are kept. Weights above zero mean liked, below zero disliked. Several types of feedback on one pair are
-combined by a rule that each policy states:
+combined by a rule:
 
     max     the row of the largest absolute weight; ties: the latest, then the last type by name
     sum     weights and ratings add up, with the latest timestamp
@@ -11,13 +11,12 @@ combined by a rule that each policy states:
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from math import isfinite
 from typing import Any, ClassVar, Protocol, TypeVar, final, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topnrank._checks import one_of
+from topnrank._checks import one_of, require_number
 from topnrank._typing import Float64Array
 from topnrank.data.duplicates import totals, winners
 from topnrank.data.interactions import Interactions
@@ -40,9 +39,21 @@ class Feedback(Protocol):
         """What `feedback_from_dict` reads; holds JSON values only."""
 
 
+class Policy:
+    """A policy whose settings are the fields of a dataclass."""
+
+    kind: ClassVar[str]
+    """The name of the policy in files and on the command line."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The kind and the settings, as JSON values."""
+        settings = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
+        return {"kind": self.kind} | {name: _json_value(value) for name, value in settings.items()}
+
+
 @final
 @dataclass(frozen=True)
-class Threshold:
+class Threshold(Policy):
     """+1 for ratings of at least `at`, -1 below (the paper); of several types the latest, else the largest rating."""
 
     kind: ClassVar[str] = "threshold"
@@ -50,21 +61,17 @@ class Threshold:
     at: float = 4.0
 
     def __post_init__(self) -> None:
-        require_finite("Threshold.at", self.at)
+        require_number("Threshold.at", self.at)
 
     def __call__(self, data: Interactions) -> Interactions:
         """`data` with weights +1 and -1."""
         data, ratings = rated_pairs(data, "Threshold")
         return data.with_weights(np.where(ratings >= self.at, np.float32(1), np.float32(-1)))
 
-    def to_dict(self) -> dict[str, Any]:
-        """See `Feedback`."""
-        return described(self)
-
 
 @final
 @dataclass(frozen=True)
-class Centered:
+class Centered(Policy):
     """The rating minus the mean rating of the user; of several types the latest, else the largest rating."""
 
     kind: ClassVar[str] = "centered"
@@ -76,14 +83,10 @@ class Centered:
         means = np.bincount(data.user_index, weights=ratings, minlength=data.n_users) / counts
         return data.with_weights((ratings - means[data.user_index]).astype(np.float32))
 
-    def to_dict(self) -> dict[str, Any]:
-        """See `Feedback`."""
-        return described(self)
-
 
 @final
 @dataclass(frozen=True)
-class EventWeights:
+class EventWeights(Policy):
     """A weight for each type, such as {"buy": 1, "view": 0.1, "dislike": -1}; several types of a pair by `combine`."""
 
     kind: ClassVar[str] = "events"
@@ -96,7 +99,7 @@ class EventWeights:
         if not isinstance(self.weights, Mapping) or not self.weights:
             raise ParameterError(f"EventWeights.weights must map types to numbers, got {self.weights!r}")
         for name, weight in self.weights.items():
-            require_finite(f"EventWeights.weights[{name!r}]", weight)
+            require_number(f"EventWeights.weights[{name!r}]", weight)
         # a copy, since the policy must not change with the caller's mapping
         object.__setattr__(self, "weights", {name: float(weight) for name, weight in self.weights.items()})
 
@@ -112,15 +115,11 @@ class EventWeights:
         table = np.array([self.weights.get(name, 0.0) for name in data.type_names], dtype=np.float32)
         return _combined(data.with_weights(table[types]), self.combine)
 
-    def to_dict(self) -> dict[str, Any]:
-        """See `Feedback`."""
-        return described(self)
-
 
 @final
 @dataclass(frozen=True)
-class ConversionRate:
-    """The weight of a type is the share of its (user, item) pairs that also have the `target` type, which has 1.
+class ConversionRate(Policy):
+    """The weight of a type is the fraction of its (user, item) pairs that also have the `target` type, which has 1.
 
     Several types of a pair are combined by `combine`.
     """
@@ -154,14 +153,10 @@ class ConversionRate:
         )
         return EventWeights(dict(zip(data.type_names, rates.tolist(), strict=True)), self.combine)
 
-    def to_dict(self) -> dict[str, Any]:
-        """See `Feedback`."""
-        return described(self)
-
 
 @final
 @dataclass(frozen=True)
-class WeightColumn:
+class WeightColumn(Policy):
     """The weights given with the data; several types of a pair by `combine`."""
 
     kind: ClassVar[str] = "weights"
@@ -176,14 +171,10 @@ class WeightColumn:
         _needed(data.weights, "WeightColumn", "weights")
         return _combined(data, self.combine)
 
-    def to_dict(self) -> dict[str, Any]:
-        """See `Feedback`."""
-        return described(self)
-
 
 @final
 @dataclass(frozen=True)
-class Unary:
+class Unary(Policy):
     """Weight 1 for every pair; of several types the latest, else the last by name."""
 
     kind: ClassVar[str] = "unary"
@@ -192,14 +183,10 @@ class Unary:
         """`data` with weights of 1."""
         return _combined(data.with_weights(np.ones(len(data), dtype=np.float32)), "max")
 
-    def to_dict(self) -> dict[str, Any]:
-        """See `Feedback`."""
-        return described(self)
-
 
 @final
 @dataclass(frozen=True)
-class ItemCount:
+class ItemCount(Policy):
     """The weights of `base` times |I_u| ** `power`, the number of the user's items (suggested in the paper)."""
 
     kind: ClassVar[str] = "item-count"
@@ -208,7 +195,7 @@ class ItemCount:
     power: float = 1.0
 
     def __post_init__(self) -> None:
-        require_finite("ItemCount.power", self.power)
+        require_number("ItemCount.power", self.power)
 
     def __call__(self, data: Interactions) -> Interactions:
         """`data` with the weights of `base`, scaled for each user."""
@@ -218,16 +205,6 @@ class ItemCount:
         counts = np.maximum(np.diff(data.indptr), 1).astype(np.float64)
         with np.errstate(over="ignore"):
             return data.with_weights((weights * (counts**self.power)[data.user_index]).astype(np.float32))
-
-    def to_dict(self) -> dict[str, Any]:
-        """See `Feedback`."""
-        return described(self)
-
-
-def described(policy: Any) -> dict[str, Any]:
-    """The kind and the settings of a policy, as JSON values."""
-    settings = {one.name: getattr(policy, one.name) for one in fields(policy)}
-    return {"kind": policy.kind} | {name: _json_value(value) for name, value in settings.items()}
 
 
 def _json_value(value: Any) -> Any:
@@ -240,12 +217,6 @@ def _needed(column: _Present | None, policy: str, what: str) -> _Present:
     if column is None:
         raise DataError(f"{policy} needs {what} and the data has none; name that column or choose another feedback")
     return column
-
-
-def require_finite(name: str, value: object) -> None:
-    """ParameterError unless `value` is a finite number."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not isfinite(value):
-        raise ParameterError(f"{name} must be a finite number, got {value!r}")
 
 
 def rated_pairs(data: Interactions, policy: str) -> tuple[Interactions, Float64Array]:

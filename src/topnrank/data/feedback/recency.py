@@ -1,12 +1,13 @@
 """Recency: older feedback counts less."""
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 import numpy as np
 
+from topnrank._checks import require_number
 from topnrank._typing import Int64Array
-from topnrank.data.feedback.policies import Feedback, ItemCount, described, require_finite
+from topnrank.data.feedback.policies import Feedback, ItemCount, Policy
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError, ParameterError
 
@@ -16,7 +17,7 @@ DAY = 86_400.0
 
 @final
 @dataclass(frozen=True)
-class Recency:
+class Recency(Policy):
     """The weights of `base` times 2^(-age / half-life); age is the time from a row to the latest training row.
 
     Timestamps are seconds. Several types of a pair are combined by `base`, before they age. Rows later than the latest
@@ -31,11 +32,9 @@ class Recency:
     """The moment from which ages are counted; None for the latest of the training rows."""
 
     def __post_init__(self) -> None:
-        require_finite("Recency.half_life_days", self.half_life_days)
-        if self.half_life_days <= 0:
-            raise ParameterError(f"Recency.half_life_days must be above 0, got {self.half_life_days!r}")
+        require_number("Recency.half_life_days", self.half_life_days, above=0)
         if self.latest is not None:
-            require_finite("Recency.latest", self.latest)
+            require_number("Recency.latest", self.latest)
         if not isinstance(self.base, Feedback):
             raise ParameterError(f"Recency.base must be a feedback policy, such as Unary(), got {self.base!r}")
 
@@ -53,10 +52,6 @@ class Recency:
         # not below the smallest normal number: an old like is still a like, not a row that says nothing
         fade = np.maximum(np.exp2(-ages), np.finfo(np.float32).tiny)
         return weighted.with_weights((weighted.weights * fade).astype(np.float32))
-
-    def to_dict(self) -> dict[str, Any]:
-        """See `Feedback`."""
-        return described(self)
 
 
 def timeless(policy: Feedback) -> Feedback:

@@ -15,7 +15,7 @@ from topnrank.data.interactions import Interactions
 from topnrank.engines import Engine, Problem, State, make_engine
 from topnrank.errors import DataError, DivergenceError
 from topnrank.evaluation import evaluate, split_per_user
-from topnrank.evaluation.labels import RELEVANT, relevance
+from topnrank.evaluation.labels import LIKED_FROM, relevance
 from topnrank.evaluation.metrics import parse_metrics
 from topnrank.models.base import FitInfo, Fitted
 from topnrank.models.factor.fitted import fitted_arrays
@@ -187,7 +187,7 @@ def _validation(
         return made
 
     weighted = snapshot({}).weigh(held_out)
-    flags, rule = relevance(weighted, RELEVANT)
+    flags, rule = relevance(weighted, LIKED_FROM)
     if flags.all() and recipe.task == "rated":
         raise all_relevant(len(weighted), rule)
 

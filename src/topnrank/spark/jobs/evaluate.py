@@ -21,10 +21,10 @@ from topnrank.data.duplicates import DUPLICATE_RULES
 from topnrank.data.frames import Columns
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError, ParameterError, TopNRankError
-from topnrank.evaluation.beyond_accuracy import ItemCounts, needs_crowd, training_users
-from topnrank.evaluation.evaluate import Counts, Users, candidates_of, check_rows_left, summary, user_values
-from topnrank.evaluation.labels import RELEVANT, find_labels, judge, nothing_relevant, relevant_rows
-from topnrank.evaluation.metrics import GRADED, Metric, parse_metrics
+from topnrank.evaluation.beyond_accuracy import ItemCounts, needs_item_counts, training_users
+from topnrank.evaluation.evaluate import check_rows_left, user_values
+from topnrank.evaluation.labels import LIKED_FROM, match, nothing_relevant, relevant_rows
+from topnrank.evaluation.metrics import DEFAULT_METRICS, GRADED, Metric, parse_metrics
 from topnrank.evaluation.protocols import PROTOCOLS, rank_catalog, rank_rated
 from topnrank.evaluation.result import Evaluation
 from topnrank.models.factor.run import rows_digest
@@ -60,8 +60,8 @@ class EvaluationOptions:
     """The arguments of `topnrank.evaluate`."""
 
     protocol: Literal["rated", "catalog"] = "rated"
-    metrics: str | Sequence[str] = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "ndcg@20")
-    relevant: float | None = RELEVANT
+    metrics: str | Sequence[str] = DEFAULT_METRICS
+    relevant: float | None = LIKED_FROM
     exclude_seen: bool = True
     duplicates: str = "error"
     per_user: bool = False
@@ -224,7 +224,7 @@ def evaluate_blocks(
 def evaluate_rows(distributed: DistributedModel, test: HeldOutRows) -> Evaluation:
     """`evaluate_blocks` of rows that are in their blocks already; one job: results are merged on the way to the driver."""
     options, context = test.options, distributed.session.sparkContext
-    counts = _item_counts(distributed) if needs_crowd(options.wanted) else None
+    counts = _item_counts(distributed) if needs_item_counts(options.wanted) else None
     shared = distributed.shared
     measuring = context.broadcast(_Measuring(options, test.layout, test.highest, counts))
 
@@ -312,12 +312,12 @@ def measure_block(
         )
     flags, rule, _ = relevant_rows(test, options.relevant)
     graded = any(metric.kind in GRADED for metric in options.wanted)
-    labels = find_labels(model, test, judge(test, flags, graded=graded, highest=measuring.highest)).labels
+    labels = match(model, test, flags, graded=graded, highest=measuring.highest).labels
     if options.protocol == "rated":
-        ranking = rank_rated(model, labels, options.wanted, measuring.counts)
+        ranking = rank_rated(model, labels, options.wanted, item_counts=measuring.counts)
     else:
         exclude = options.exclude_seen
-        ranking = rank_catalog(model, labels, options.wanted, exclude_seen=exclude, crowd=measuring.counts)
+        ranking = rank_catalog(model, labels, options.wanted, exclude_seen=exclude, item_counts=measuring.counts)
     counted, values = user_values(ranking, options.wanted)
     defined = {name: column[~np.isnan(column)] for name, column in values.items()}
     users = model.user_map.ids[labels.users]
@@ -355,26 +355,30 @@ def _test_interactions(layout: Layout, block: ModelBlock, columns: Arrays) -> In
 def _evaluation(distributed: DistributedModel, test: HeldOutRows, found: _Measured) -> Evaluation:
     """The results of all blocks, in the order of the users."""
     parts, options = sorted(found.parts, key=lambda part: part.number), test.options
-    n_users, n_excluded, n_rows, n_seen = (
-        sum(getattr(part, name) for part in parts) for name in ("n_users", "n_excluded", "n_rows", "n_seen")
-    )
-    check_rows_left(n_rows, n_seen)
-    all_relevant, unknown = all(part.all_relevant for part in parts), (test.n_unknown_users, test.n_unknown_items)
-    counts = Counts(parts[0].rule, n_users, n_excluded, *unknown, n_seen, all_relevant)
-    counts.check()
+    n_users, n_seen = sum(part.n_users for part in parts), sum(part.n_seen for part in parts)
+    check_rows_left(sum(part.n_rows for part in parts), n_seen)
     totals = {name: _mean([part.totals[name] for part in parts]) for name in parts[0].totals}
-    means = {
-        metric.name: float(found.recommended[metric.cut].mean())
-        if metric.kind == "coverage"
-        else totals[metric.name][0]
-        for metric in options.wanted
-    }
-    undefined = {name: n_users - defined for name, (_, defined) in totals.items()}
-    values = {name: np.concatenate([part.values[name] for part in parts]) for name in parts[0].values}
-    users = Users({}, np.empty(0, np.int64))
-    if values:
-        users = Users(values, collect_ids(distributed.users)[np.concatenate([part.users for part in parts])])
-    return summary(counts, means, undefined, candidates_of(options.protocol, options.exclude_seen), users)
+    users = np.concatenate([part.users for part in parts])
+    return Evaluation(
+        values={
+            metric.name: float(found.recommended[metric.cut].mean())
+            if metric.kind == "coverage"
+            else totals[metric.name][0]
+            for metric in options.wanted
+        },
+        per_user={name: np.concatenate([part.values[name] for part in parts]) for name in parts[0].values},
+        user_ids=collect_ids(distributed.users)[users] if options.per_user else np.empty(0, np.int64),
+        protocol=options.protocol,
+        exclude_seen=options.exclude_seen,
+        rule=parts[0].rule,
+        all_relevant=all(part.all_relevant for part in parts),
+        n_users=n_users,
+        n_excluded=sum(part.n_excluded for part in parts),
+        n_unknown_users=test.n_unknown_users,
+        n_unknown_items=test.n_unknown_items,
+        n_seen=n_seen,
+        undefined={name: n_users - defined for name, (_, defined) in totals.items() if defined < n_users},
+    )
 
 
 def _mean(parts: list[tuple[float, int]]) -> tuple[float, int]:

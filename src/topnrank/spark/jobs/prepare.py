@@ -34,7 +34,7 @@ from topnrank.models.factor.prepare import (
 from topnrank.models.factor.recipe import Recipe
 from topnrank.models.factor.run import data_digest
 from topnrank.models.linear.neighbors import NO_SESSIONS, LikedItems
-from topnrank.scorers import RatingResiduals, TrainingLists, TypeChannels
+from topnrank.scorers import DeviationSums, RatingResiduals, TrainingLists, TypeChannels
 from topnrank.scorers.base import EQUAL_RECENCY, NO_ROWS
 from topnrank.spark.data.interactions import SparkInteractions, UserBlock
 
@@ -164,7 +164,7 @@ def _rating_residuals(blocks: "RDD[PreparedBlock]", summaries: list[_Summary], n
     for more, further in blocks.map(sums).toLocalIterator(prefetchPartitions=True):  # one block here at a time
         counts += more
         deviations += further
-    return RatingResiduals.of_sums((counts, deviations), mean)
+    return RatingResiduals.of_sums(DeviationSums(counts, deviations), mean)
 
 
 def _like_counts(block: PreparedBlock, n_items: int) -> Int64Array:
