@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import pkgutil
+import re
 import subprocess
 import sys
 
@@ -51,12 +52,12 @@ def test_a_signal_at_any_moment_is_an_exception_not_a_crash():
 
 
 def called_from_python():
-    """The compiled functions that any module outside `kernels` imports, or that plain functions inside it call."""
+    """The compiled functions that a module without kernels imports, or that plain functions of one with kernels call."""
     for name in sorted(module.name for module in pkgutil.walk_packages(topnrank.__path__, "topnrank.")):
         if name.endswith("__main__"):
             continue
         found = vars(importlib.import_module(name)).values()
-        if not name.startswith("topnrank.kernels"):
+        if not name.startswith("topnrank.kernels") and not re.search(r"\b_?(\w+_)?kernels?$", name):
             yield from (value for value in found if hasattr(value, "nopython_signatures"))
             continue
         for function in found:

@@ -129,7 +129,7 @@ from topnrank.losses._links_kernel import apply_link
 from topnrank.spark.session.shipping import package_digest
 s, slope = np.empty(2), np.empty(2)
 apply_link(True, np.array([0.0, 1.0]), s, slope)
-print(topnrank.__path__[0], jit.cache_folder(), package_digest(), *s)
+print(topnrank.__path__[0], jit.kernel_folder(), package_digest(), *s)
 """
 
 
