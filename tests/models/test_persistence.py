@@ -41,7 +41,7 @@ def test_a_write_that_fails_leaves_the_old_file(path, monkeypatch):
         file.write_bytes(b"half of it")
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("topnrank.storage.save_file", full)
+    monkeypatch.setattr("topnrank.io.tensors.save_file", full)
     with pytest.raises(OutputError, match=r"the disk is full.*nothing was overwritten"):
         Popularity().fit(TEST).save(path)
     assert path.read_bytes() == before

@@ -1,4 +1,4 @@
-"""Files written whole or not at all, here and remote."""
+"""Writing files atomically: whole or not at all, local and remote."""
 
 import errno
 import os
@@ -18,24 +18,27 @@ def write_text(path: Location, text: str) -> None:
 
 
 def write_atomically(path: Location, write: Callable[[Path], object]) -> None:
-    """Lets `write` fill a temporary file beside `path`, then puts it in place at once; a failure leaves `path` as it was.
+    """Calls `write` with a temporary file beside `path`, then renames it to `path`; a failure leaves `path` as it was.
 
-    A file for elsewhere is filled on this machine, in the folder for temporary files.
+    A remote file is first written to the temporary folder of this machine, then uploaded.
     """
     target = parse_path(path)
     if isinstance(target, RemotePath):
-        _write_elsewhere(target, write)
+        _write_remote(target, write)
         return
     if target.is_dir():
         raise OutputError(f"{path}: is a folder; give the name of a file")
+    mask = os.umask(0)
+    os.umask(mask)
     temporary: Path | None = None
     try:
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
         os.close(handle)
         temporary = Path(name)
         write(temporary)
-        _flush(temporary)
-        os.chmod(temporary, 0o666 & ~_umask())
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~mask)
         os.replace(temporary, target)
     except (OSError, SafetensorError) as error:
         raise OutputError(_why_unwritable(path, error)) from error
@@ -44,7 +47,7 @@ def write_atomically(path: Location, write: Callable[[Path], object]) -> None:
             temporary.unlink(missing_ok=True)
 
 
-def _write_elsewhere(target: RemotePath, write: Callable[[Path], object]) -> None:
+def _write_remote(target: RemotePath, write: Callable[[Path], object]) -> None:
     target.require_folder()  # before the work
     try:
         with tempfile.TemporaryDirectory(prefix="topnrank-") as folder:
@@ -59,17 +62,6 @@ def _write_elsewhere(target: RemotePath, write: Callable[[Path], object]) -> Non
                 "(nothing was overwritten)"
             ) from error
         raise OutputError(_why_unwritable(target, error)) from error
-
-
-def _flush(path: Path) -> None:
-    with path.open("rb+") as file:
-        os.fsync(file.fileno())
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _why_unwritable(path: Location, error: Exception) -> str:

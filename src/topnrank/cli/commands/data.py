@@ -84,8 +84,8 @@ def fetch(
 ) -> None:
     """Fetch data sets into the cache folder.
 
-    What is on this machine already is not fetched again. A broken download goes on where it broke off when the same
-    command is run again. The archive is checked against the checksum that its owners publish.
+    What is on this machine already is not fetched again. A download whose connection breaks is begun again. The archive
+    is checked against the checksum that its owners publish.
 
     \b
     Examples:
