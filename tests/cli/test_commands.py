@@ -229,7 +229,7 @@ def test_info_of_a_model(model_file: Path, run: Run) -> None:
     model = tnr.load(model_file)
     assert (facts["model"], facts["users"], facts["items"]) == ("top-n-rank", 24, 10)
     assert facts["parameters"]["factors"] == 4
-    assert facts["last_round"] == model.fitted.facts["history"][-1]
+    assert facts["last_round"] == model.fitted.info.history[-1]
     assert facts["versions"]["topnrank"] == tnr.__version__
     assert "top-n-rank" in run("info", model_file).out
 

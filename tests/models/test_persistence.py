@@ -137,7 +137,7 @@ def test_a_model_of_an_unknown_kind_is_refused(path):
 
 
 @pytest.mark.parametrize(
-    "changes", [{"parameters": {"color": 3}}, {"parameters": None}, {"facts": None, "parameters": 3}], ids=str
+    "changes", [{"parameters": {"color": 3}}, {"parameters": None}, {"info": None, "parameters": 3}], ids=str
 )
 def test_parameters_that_do_not_fit_are_refused(path, changes):
     rewritten(path, **changes)
@@ -183,7 +183,7 @@ def test_a_file_whose_arrays_do_not_fit_is_refused(tmp_path, change):
     vectors = arrays.pop("model.item_factors")
     if change == "cut":
         arrays["model.item_factors"] = vectors[:3]
-    write_file(path, "model", arrays, {name: facts[name] for name in ("model", "parameters", "facts", "versions")})
+    write_file(path, "model", arrays, {name: facts[name] for name in ("model", "parameters", "info", "versions")})
     with pytest.raises(ModelFileError, match=r"lacks a part of the model or holds one that does not fit.*item_factors"):
         load(path)
 

@@ -51,18 +51,10 @@ class LazyGroup(TyperGroup):
 app = typer.Typer(name="topnrank", cls=LazyGroup, pretty_exceptions_enable=False, **STYLE)
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"topnrank {__version__}")
-        raise typer.Exit
-
-
 @app.callback(invoke_without_command=True)
 def start(
     context: typer.Context,
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
-    ] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
 ) -> None:
     """List-wise top-N recommendation: from a file of ratings to the N best items for each user.
 
@@ -77,5 +69,8 @@ def start(
     Every command explains itself with --help and prints JSON with --json. Exit codes: 0 fine, 2 bad usage or input, 1
     failure, 130 interrupted.
     """
+    if version:
+        typer.echo(f"topnrank {__version__}")
+        raise typer.Exit
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())

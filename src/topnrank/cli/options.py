@@ -45,25 +45,36 @@ def argument(text: str, metavar: str) -> Any:
     return dataclasses.field(metadata={"typer": typer.Argument(..., help=text, metavar=metavar)})
 
 
+def fraction(default: float | None, text: str) -> Any:
+    """An option that is a fraction of rows, between 0 and 1."""
+
+    def check(value: float | None) -> float | None:  # as a callback, so that the error names the option
+        if value is not None and not 0.0 < value < 1.0:
+            raise typer.BadParameter(f"must be a fraction between 0 and 1, both excluded, such as 0.5, got {value}")
+        return value
+
+    return option(default, text, callback=check, metavar="FRACTION")
+
+
 def with_options(command: Command) -> Command:
     """The command with each parameter that is a dataclass replaced by the fields of it, one option each."""
     parameters: list[inspect.Parameter] = []
-    groups: dict[str, Any] = {}
+    groups: dict[str, list[str]] = {}
     hints = get_type_hints(command, include_extras=True)
     for name, parameter in inspect.signature(command).parameters.items():
-        if dataclasses.is_dataclass(hints[name]):
-            groups[name] = hints[name]
-            types = get_type_hints(hints[name])
-            for field in _options_of(hints[name]):
-                new = parameter.replace(name=field.name, default=field.metadata["typer"], annotation=types[field.name])
-                parameters.append(new.replace(kind=inspect.Parameter.KEYWORD_ONLY))
-        else:
-            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[name]))
+        given = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[name])
+        if not dataclasses.is_dataclass(hints[name]):
+            parameters.append(given)
+            continue
+        options = [field for field in dataclasses.fields(hints[name]) if field.init]
+        groups[name], types = [field.name for field in options], get_type_hints(hints[name])
+        for field in options:
+            parameters.append(
+                given.replace(name=field.name, default=field.metadata["typer"], annotation=types[field.name])
+            )
 
     def run(**values: Any) -> None:
-        made = {
-            name: group(**{f.name: values.pop(f.name) for f in _options_of(group)}) for name, group in groups.items()
-        }
+        made = {name: hints[name](**{each: values.pop(each) for each in names}) for name, names in groups.items()}
         command(**values, **made)
 
     run.__name__, run.__doc__ = command.__name__, command.__doc__
@@ -72,19 +83,8 @@ def with_options(command: Command) -> Command:
     return run
 
 
-def _options_of(group: Any) -> list[dataclasses.Field[Any]]:
-    return [field for field in dataclasses.fields(group) if "typer" in field.metadata]
-
-
 # ----------------------------------------------------------------------------------------------------
 # Groups of options.
-
-
-def fraction(value: float | None) -> float | None:
-    """Checks a fraction of rows; as a callback of the option, so that the error names the option."""
-    if value is not None and not 0.0 < value < 1.0:
-        raise typer.BadParameter(f"must be a fraction between 0 and 1, both excluded, such as 0.5, got {value}")
-    return value
 
 
 HISTORY = "A user never seen, by items and ratings (or items alone)."
@@ -126,7 +126,8 @@ class ReadOptions:
         if path in DATASETS and not Path(path).exists():
             return tnr.load_dataset(path, progress=not output.quiet)
         data = tnr.read(path, **asdict(self) | {"separator": self.plain_separator()})
-        self.note_merged(path, data.merged_rows, output)
+        if data.merged_rows:
+            self.note_merged(path, data.merged_rows, output)
         return data
 
     def plain_separator(self) -> str | None:
@@ -134,9 +135,8 @@ class ReadOptions:
         return None if self.separator is None else self.separator.replace("\\t", "\t")
 
     def note_merged(self, path: str, rows: int, output: "Output") -> None:
-        """Notes how many rows the rule about duplicates merged, if any."""
-        if rows:
-            output.note(f"{path}: {rows} duplicate rows were merged by the rule {self.duplicates!r}")
+        """Notes how many rows the rule about duplicates merged."""
+        output.note(f"{path}: {rows} duplicate rows were merged by the rule {self.duplicates!r}")
 
 
 @dataclass(frozen=True)
@@ -209,17 +209,11 @@ def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
             raise ParameterError(f"--set needs NAME=VALUE, such as factors=20, got {setting!r}")
         if name in parsed:
             raise ParameterError(f"--set {name} is given twice, {parsed[name]!r} and {value!r}; give it once")
-        parsed[name] = _value(value)
+        try:
+            parsed[name] = _PYTHON_WORDS[value] if value in _PYTHON_WORDS else json.loads(value)
+        except ValueError:
+            parsed[name] = float(value) if _NUMBER.fullmatch(value) else value
     return parsed
-
-
-def _value(text: str) -> Any:
-    if text in _PYTHON_WORDS:
-        return _PYTHON_WORDS[text]
-    try:
-        return json.loads(text)
-    except ValueError:
-        return float(text) if _NUMBER.fullmatch(text) else text
 
 
 def make_model(kind: "type[Model]", params: dict[str, Any]) -> "Model":

@@ -168,6 +168,6 @@ def _distribution(values: "Float32Array") -> dict[str, Any]:
 
 def training_facts(model: "Model") -> dict[str, Any]:
     """What a model file says of the training: task, rounds, validation, the last record."""
-    facts = model.fitted.facts
-    found = {name: facts[name] for name in ("task", "rounds", "best_round", "validation") if name in facts}
-    return found | ({"last_round": facts["history"][-1]} if facts.get("history") else {})
+    info = model.fitted.info.to_dict()
+    found = {name: info[name] for name in ("task", "rounds", "best_round", "validation") if name in info}
+    return found | ({"last_round": info["history"][-1]} if info.get("history") else {})

@@ -16,8 +16,8 @@ from support.killed_search import SPACE, TRIALS, outcome, search
 from topnrank.experiments.tuning import study as study_module
 from topnrank.experiments.tuning.study import STARTUP, WARM_UP
 from topnrank.experiments.tuning.tune import tune
+from topnrank.models.parameters import Choice, Range
 from topnrank.models.persistence import read_params
-from topnrank.models.search_space import Choice, Range
 
 pytest.importorskip("optuna")
 QUICK: dict[str, Any] = {"num_threads": 1, "batch_size": 30}
@@ -39,7 +39,7 @@ def test_the_first_trial_is_the_models_own(found: Any, data: tnr.Interactions) -
     assert first["settings"] == {"factors": 50, "learning_rate": 0.07, "n": 20}  # 50 factors are outside the space
     part, held_out = tnr.split_per_user(data, test=0.25, seed=2)
     own = tnr.TopNRank(epochs=4, **QUICK).fit(part, validation=held_out)
-    assert (first["ndcg@10"], first["epochs"]) == (own.fitted.facts["validation"]["ndcg@10"], own.best_round_)
+    assert (first["ndcg@10"], first["epochs"]) == (own.fitted.info.validation["ndcg@10"], own.best_round_)
     assert found.value == max(trial["ndcg@10"] for trial in found.trials if trial["state"] == "complete")
     assert found.value >= first["ndcg@10"]
 

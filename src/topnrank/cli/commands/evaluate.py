@@ -61,7 +61,7 @@ def evaluate(
     result = tnr.evaluate(
         model,
         test,
-        protocol=options.protocol or model.fitted.facts.get("task", "rated"),  # type: ignore[arg-type]  # checked there
+        protocol=options.protocol or model.fitted.info.task or "rated",  # type: ignore[arg-type]  # checked there
         num_threads=options.threads,
         **measured.arguments(),
     )

@@ -87,6 +87,6 @@ def _model_facts(path: str) -> dict[str, Any]:
         "training_rows": len(model.seen_indices),
         **training_facts(model),
         "parameters": stored["parameters"],
-        "data_fingerprint": stored["facts"].get("fingerprint"),
+        "data_fingerprint": stored["info"].get("fingerprint"),
         "versions": stored["versions"],
     }

@@ -76,7 +76,7 @@ class ModelOptions:
         """The model with these hyper-parameters, not fitted; a seed is dropped if the model has none and others use it."""
         import topnrank as tnr
 
-        name, params = self._from_file()
+        name, params = (self.model or DEFAULT, {}) if self.params is None else self._from_file(self.params)
         kind = tnr.MODELS[one_of("--model", name, tuple(tnr.MODELS))]
         known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
         settings = self._settings()
@@ -94,19 +94,15 @@ class ModelOptions:
             return tnr.TopNRank.paper(smoothing=self.paper, truncate=not self.no_truncate).set_params(**settings)
         return make_model(kind, params | settings)
 
-    def _from_file(self) -> tuple[str, dict[str, Any]]:
-        """The name of the model, and the hyper-parameters of --params."""
+    def _from_file(self, path: str) -> tuple[str, dict[str, Any]]:
+        """The name of the model and the hyper-parameters in the file of --params."""
         from topnrank.models.persistence import read_params
 
-        if self.params is None:
-            return self.model or DEFAULT, {}
         if self.paper is not None:
             raise ParameterError("--params and --paper both give all hyper-parameters; leave one out")
-        name, params = read_params(self.params)
+        name, params = read_params(path)
         if None not in (name, self.model) and name != self.model:
-            raise ParameterError(
-                f"{self.params}: holds parameters of {name}, not of --model {self.model}; leave one out"
-            )
+            raise ParameterError(f"{path}: holds parameters of {name}, not of --model {self.model}; leave one out")
         return self.model or name or DEFAULT, params
 
     def _settings(self) -> dict[str, Any]:
@@ -135,11 +131,8 @@ class TrainOptions:
     model_file: str = option(
         ..., "Where to save the model, such as movies.safetensors.", "--output", "-o", metavar="MODEL"
     )
-    holdout: float | None = option(
-        None,
-        "Keep this fraction of each user's items out of training and write them to a file for 'evaluate'.",
-        callback=fraction,
-        metavar="FRACTION",
+    holdout: float | None = fraction(
+        None, "Keep this fraction of each user's items out of training and write them to a file for 'evaluate'."
     )
     holdout_file: str | None = option(
         None, "Where to write them (.parquet, .csv or .jsonl).", show_default="MODEL's name + .test.parquet"
@@ -162,11 +155,8 @@ class TrainOptions:
 class StopOptions:
     """When to stop, and where to keep checkpoints; the names are those of the arguments of `fit`."""
 
-    validation: float | None = option(
-        None,
-        "Hold out this fraction of each user's training items, keep the best round by them, and stop early.",
-        callback=fraction,
-        metavar="FRACTION",
+    validation: float | None = fraction(
+        None, "Hold out this fraction of each user's training items, keep the best round by them, and stop early."
     )
     metric: str | None = option(None, "What --validation measures.", show_default="ndcg@10")
     patience: int | None = option(None, "Rounds without a better value before stopping.", show_default="10")
@@ -242,9 +232,8 @@ def train(
             sizes = {"rows": blocks.n_rows, "users": blocks.n_users, "items": blocks.n_items}
             _report(options, model, {"seconds": seconds, "data": sizes}, output)
             return
-    compiles = (
-        hasattr(model, "engine") and must_compile()
-    )  # asked before the data are read, which compiles some kernels
+    # Asked before the data are read, which compiles some kernels.
+    compiles = hasattr(model, "engine") and must_compile()
     data = filters.apply(reading.read(options.data, output), output)
     test = None
     if options.holdout is not None:
@@ -294,7 +283,7 @@ def log_training_notes(model: "Model", indptr: "Int64Array", output: Output) -> 
     if isinstance(model, TopNRank) and model.task is None:
         output.note(f"by the data the model ranks {TASKS[model.task_]}; --task rated|catalog says otherwise")
     single = int((np.diff(indptr) == 1).sum())
-    if single and isinstance(model, FactorModel) and not model.settled().relevant_only():
+    if single and isinstance(model, FactorModel) and not model.recipe_.selection.relevant_only:
         output.note(f"users with one row only, from whom no order was learned: {single}")
 
 

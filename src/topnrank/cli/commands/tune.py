@@ -10,7 +10,6 @@ from topnrank.cli.options import (
     ReadOptions,
     argument,
     fraction,
-    make_model,
     option,
     parse_feedback,
     parse_settings,
@@ -34,9 +33,7 @@ class SearchOptions:
     model: str = option("top-n-rank", "Name of the model; 'topnrank models' lists them.", "--model", "-m")
     trials: int = option(50, "Settings to try, those already in the study file included.")
     metric: str = option("ndcg@10", "What to maximize on the validation rows.")
-    validation: float = option(
-        0.25, "Fraction of each user's items to validate on.", callback=fraction, metavar="FRACTION"
-    )
+    validation: float = fraction(0.25, "Fraction of each user's items to validate on.")
     patience: int = option(12, "Rounds without a better value before a trial stops.")
     study: str | None = option(
         None,
@@ -75,11 +72,8 @@ class TuneOptions:
     """Which rows of which file may be looked at, and where the result goes."""
 
     data: str = argument("Training data: a file, folder or glob, as for 'train'.", "DATA")
-    holdout: float | None = option(
-        None,
-        "Never look at these rows: the same that 'train --holdout FRACTION' with the same seed keeps for testing.",
-        callback=fraction,
-        metavar="FRACTION",
+    holdout: float | None = fraction(
+        None, "Never look at these rows: the same that 'train --holdout FRACTION' with the same seed keeps for testing."
     )
     save_params: str | None = option(
         None, "Write the best hyper-parameters there, for 'train --params'.", metavar="FILE"
@@ -117,7 +111,9 @@ def tune(
     if options.holdout is not None:
         rows, _ = tnr.split_per_user(rows, test=options.holdout, seed=searching.seed)
     if searching.learn_weights is not None:
-        return _learn_event_weights(make_model(kind, arguments["fixed"]), rows, searching, options.save_params, output)
+        return _learn_event_weights(
+            kind().set_params(**arguments["fixed"]), rows, searching, options.save_params, output
+        )
     if searching.study is not None:
         output.note(f"after an interruption the same command goes on from {searching.study}")
     found = search(kind, rows, progress=not output.quiet, **arguments)

@@ -15,7 +15,7 @@ from topnrank.experiments.tuning.grid import Grid, GridSearch
 from topnrank.models.base import Model
 from topnrank.models.factor.model import FactorModel
 from topnrank.models.listwise import MFADG, CLiMF, ListPMF, ListRank, XCLiMF
-from topnrank.models.search_space import Range
+from topnrank.models.parameters import Range
 from topnrank.models.topnrank.model import TopNRank
 
 FACTORS, N, LOWEST_POSITIVE, MIN_USER_ITEMS = 10, 20, 4.0, 10

@@ -11,8 +11,8 @@ from topnrank.engines import Engine
 from topnrank.errors import ModelFileError, OutputError, ParameterError
 from topnrank.experiments.tuning.search import Candidate, Pruned, Sampler
 from topnrank.io.paths import local_path
+from topnrank.models.parameters import Choice, Range, Space
 from topnrank.models.persistence import decode, encode
-from topnrank.models.search_space import Choice, Range, Space
 from topnrank.rng import stream
 from topnrank.training.loop import Round
 

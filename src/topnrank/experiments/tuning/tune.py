@@ -14,8 +14,8 @@ from topnrank.experiments.tuning.search import Candidate, Outcome, search
 from topnrank.experiments.tuning.study import Trials, load_optuna, open_trials, quiet
 from topnrank.models.base import Model
 from topnrank.models.factor.model import FactorModel
+from topnrank.models.parameters import Choice, Range, Space
 from topnrank.models.persistence import encode, write_params
-from topnrank.models.search_space import Choice, Range, Space
 
 M = TypeVar("M", bound=Model)
 
@@ -73,7 +73,7 @@ class TunePlan:
         """The metric of a candidate: fitted on `part`, measured on `held_out`."""
         if not isinstance(self.base, FactorModel):
             plain = _changed(self.base, candidate.settings).fit(part)
-            task = plain.fitted.facts.get("task", "rated")
+            task = plain.fitted.info.task or "rated"
             result = evaluate(plain, plain.weigh(held_out), metrics=[self.metric], protocol=task)
             return Outcome("complete", result[self.metric])
         length = {} if self.rounds is None else {"epochs": self.rounds}
@@ -85,7 +85,7 @@ class TunePlan:
         model.fit(part, validation=held_out, metric=self.metric, patience=patience, callbacks=callbacks)
         if self.rounds is None:
             return Outcome("complete", model.history_[-1][self.metric])
-        return Outcome("complete", model.fitted.facts["validation"][self.metric], model.best_round_)
+        return Outcome("complete", (model.fitted.info.validation or {})[self.metric], model.best_round_)
 
     def identity(self, data: Interactions) -> dict[str, Any]:
         """What must be equal for a search to go on from a file."""
