@@ -125,7 +125,7 @@ def test_folder_jobs_split_and_quiet(ratings: Path, tmp_path: Path, run: Run) ->
     run(*command, "--relevant", "2").assert_refused("belongs to another comparison", "relevant was 3.5, now it is 2.0")
 
 
-@pytest.mark.slow
+@pytest.mark.process
 def test_jobs_as_a_program(ratings: Path, run: Run, run_process: Run) -> None:
     command = ("compare", ratings, "--models", "biased-mf", *SMALL, *FEW, "--json")
     alone, beside = run(*command).json, run_process(*command, "--jobs", "2").json
@@ -189,7 +189,7 @@ def test_events_are_weighted_for_all_models_alike(tmp_path: Path, run: Run) -> N
         (("--models", "climf", "--repeats", "0"), ("repeats must be an integer of at least 1",)),
         (("--models", "climf", "--jobs", "0"), ("jobs must be an integer of at least 1",)),
         (("--models", "climf", "--split", "lost"), ("did you mean 'last'?",)),
-        (("--models", "climf", "--split", "last", "--test", "0.5"), ("whole number of items per user",)),
+        (("--models", "climf", "--split", "last", "--test", "0.5"), ("integer number of items per user",)),
         (("--models", "climf", "--relevant", "x"), ("--relevant must be a number",)),
         (("--models", "climf", "--csv", "no-such-folder/a.csv"), ("no-such-folder/a.csv: cannot be written",)),
         ((), ("--models",)),

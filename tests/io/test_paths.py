@@ -74,6 +74,7 @@ def test_what_must_lie_here():
         local_path("s3://b/a", "it")
 
 
+@pytest.mark.process
 def test_nothing_is_imported_for_an_address_alone():
     script = (
         "import sys; from topnrank.io.paths import parse_path as p; p('hdfs://a:1/b') / 'c'; p('s3://a/b').parent;"

@@ -51,7 +51,6 @@ def test_a_store_that_is_not_there_is_one_sentence(s3, monkeypatch):
                 use("s3://tests/x.csv")
 
 
-@pytest.mark.slow
 def test_a_store_that_says_nothing_is_given_up(s3, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{silent.getsockname()[1]}")

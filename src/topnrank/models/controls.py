@@ -11,7 +11,7 @@ from topnrank._typing import Float32Array, Float64Array, FloatArray, IntArray
 from topnrank.data.interactions import Interactions, check_interactions
 from topnrank.errors import DataError
 from topnrank.losses.base import Objective
-from topnrank.losses.shaping import Squared
+from topnrank.losses.squared import Squared
 from topnrank.models.base import FitInfo, Fitted, Model
 from topnrank.models.factor.model import USER_REPRESENTATIONS, FactorModel, Penalties, StartValues
 from topnrank.models.parameters import BatchSize, By, Integer, Number, OneOf, Range, Space, Unless, param

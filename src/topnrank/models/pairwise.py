@@ -6,8 +6,7 @@ from typing import ClassVar, final
 
 from topnrank.errors import ParameterError
 from topnrank.losses.base import Objective
-from topnrank.losses.draws import STRIDE
-from topnrank.losses.pairwise.reference import PairwiseLogistic, WarpHinge
+from topnrank.losses.pairwise.reference import STRIDE, PairwiseLogistic, WarpHinge
 from topnrank.models.factor.model import FactorModel, Penalties
 from topnrank.models.factor.prepare import Selection
 from topnrank.models.parameters import Choice, Integer, Number, Range, Space, Unless, param

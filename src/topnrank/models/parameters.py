@@ -52,8 +52,8 @@ def require(holds: bool, what: str, rule: str, value: Any) -> None:
 
 def require_integer(what: str, value: Any, at_least: int) -> None:
     """ParameterError unless the value is an integer of at least `at_least`."""
-    holds = is_number(value) and isinstance(value, Integral) and int(value) >= at_least
-    require(holds, what, f"an integer of at least {at_least}", value)
+    if not (is_number(value) and isinstance(value, Integral) and int(value) >= at_least):
+        raise ParameterError(f"{what} must be an integer of at least {at_least}, got {value!r}")
 
 
 def is_number(value: Any) -> bool:

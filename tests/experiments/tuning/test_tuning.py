@@ -69,6 +69,7 @@ def test_the_same_seed_gives_the_same_search(found: Any, data: tnr.Interactions)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL does not exist on Windows")
+@pytest.mark.process
 def test_a_killed_search_ends_as_an_undisturbed_one(found: Any, tmp_path: Path) -> None:
     study = tmp_path / "study with a space.db"
     for report in (3, 12):  # in the very first trial, and within a later one

@@ -10,6 +10,7 @@ from topnrank.cli.options import (
     ReadOptions,
     argument,
     fraction,
+    make_model,
     option,
     parse_feedback,
     parse_settings,
@@ -111,9 +112,7 @@ def tune(
     if options.holdout is not None:
         rows, _ = tnr.split_per_user(rows, test=options.holdout, seed=searching.seed)
     if searching.learn_weights is not None:
-        return _learn_event_weights(
-            kind().set_params(**arguments["fixed"]), rows, searching, options.save_params, output
-        )
+        return _learn_event_weights(make_model(kind, arguments["fixed"]), rows, searching, options.save_params, output)
     if searching.study is not None:
         output.note(f"after an interruption the same command goes on from {searching.study}")
     found = search(kind, rows, progress=not output.quiet, **arguments)

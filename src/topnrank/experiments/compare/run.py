@@ -12,8 +12,8 @@ from topnrank._checks import one_of, require_integer
 from topnrank._progress import progress_bar
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError, ParameterError
-from topnrank.evaluation.labels import RELEVANT, relevance
-from topnrank.evaluation.metrics import parse_metrics
+from topnrank.evaluation.labels import LIKED_FROM, relevance
+from topnrank.evaluation.metrics import DEFAULT_METRICS, parse_metrics
 from topnrank.evaluation.protocols import PROTOCOLS
 from topnrank.experiments.compare.cells import DEFAULT_TEST, SPLITS, Plan, Runner, Task
 from topnrank.experiments.compare.environment import hardware, versions
@@ -40,7 +40,7 @@ def compare(
     *,
     repeats: int = 5,
     protocol: str = "rated",
-    metrics: str | Sequence[str] = METRICS,
+    metrics: str | Sequence[str] = DEFAULT_METRICS,
     folder: str | os.PathLike[str] | None = None,
     jobs: int = 1,
     progress: bool = False,
@@ -166,7 +166,7 @@ def _make_plan(
         one_of("compare: an option", name, tuple(CompareOptions.__annotations__))
     split = one_of("split", options.get("split", "per-user"), SPLITS)
     test = options.get("test", DEFAULT_TEST[split])
-    relevant = options.get("relevant", RELEVANT)
+    relevant = options.get("relevant", LIKED_FROM)
     if data.types is not None and data.ratings is None and data.weights is None and relevant is not None:
         names = ", ".join(f"{name!r}: ..." for name in data.type_names)
         raise DataError(

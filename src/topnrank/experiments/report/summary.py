@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from topnrank._checks import one_of
-from topnrank.evaluation.evaluate import candidates_of
+from topnrank.evaluation.result import CANDIDATES
 from topnrank.experiments.compare.result import Comparison
 from topnrank.experiments.report.formatting import (
     format_number,
@@ -176,7 +176,7 @@ class Summary:
         ranking = [
             (
                 self.ranking_title(name),
-                known.get(name) or f"Protocol {candidates_of(name, True)}; {_TIES}",
+                known.get(name) or f"Protocol {CANDIDATES[name]}; {_TIES}",
             )
             for name in self.comparison.protocols
         ]
