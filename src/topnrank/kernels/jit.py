@@ -23,6 +23,7 @@ from numba import prange
 from numba.core import config
 
 from topnrank._cache import cache_folder
+from topnrank.kernels._compile_lock import one_at_a_time
 
 __all__ = [
     "generator_kernel",
@@ -62,17 +63,21 @@ def kernel_folder() -> Path | None:
 _FOLDER = kernel_folder()
 
 
-def _compile(function: Kernel, **flags: Any) -> Kernel:
+def _compile(function: Kernel, **flags: Any) -> Any:
     """`numba.njit` with the cache in our folder; the cache of other packages stays where it is."""
     flags = {"cache": _FOLDER is not None, "error_model": "numpy"} | flags
     before = config.CACHE_DIR
     if _FOLDER is not None:
         config.CACHE_DIR = str(_FOLDER)
     try:
-        compiled: Kernel = numba.njit(**flags)(function)
-        return compiled
+        compiled = numba.njit(**flags)(function)
     finally:
         config.CACHE_DIR = before
+    if _FOLDER is not None and flags["cache"]:
+        compiled.compile = one_at_a_time(
+            compiled.compile, _FOLDER / f"{function.__module__}.{function.__qualname__}.lock"
+        )
+    return compiled
 
 
 def kernel(function: Kernel) -> Kernel:
