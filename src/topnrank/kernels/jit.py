@@ -63,7 +63,7 @@ def kernel_folder() -> Path | None:
 _FOLDER = kernel_folder()
 
 
-def _compile(function: Kernel, **flags: Any) -> Any:
+def _compile(function: Kernel, **flags: Any) -> Kernel:
     """`numba.njit` with the cache in our folder; the cache of other packages stays where it is."""
     flags = {"cache": _FOLDER is not None, "error_model": "numpy"} | flags
     before = config.CACHE_DIR
@@ -74,9 +74,8 @@ def _compile(function: Kernel, **flags: Any) -> Any:
     finally:
         config.CACHE_DIR = before
     if _FOLDER is not None and flags["cache"]:
-        compiled.compile = one_at_a_time(
-            compiled.compile, _FOLDER / f"{function.__module__}.{function.__qualname__}.lock"
-        )
+        lock = _FOLDER / f"{function.__module__}.{function.__qualname__}.lock"
+        compiled.compile = one_at_a_time(compiled.compile, lock)  # type: ignore[attr-defined]
     return compiled
 
 
