@@ -12,7 +12,12 @@ from topnrank.errors import OutputError
 from topnrank.io.paths import Location, RemotePath, parse_path
 
 
-def write_atomically(path: Location, write: Callable[[Path], None]) -> None:
+def write_text(path: Location, text: str) -> None:
+    """Writes `text` as UTF-8, atomically."""
+    write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+
+
+def write_atomically(path: Location, write: Callable[[Path], object]) -> None:
     """Calls `write` with a temporary file beside `path`, then renames it to `path`; a failure leaves `path` as it was.
 
     A remote file is first written to the temporary folder of this machine, then uploaded.
@@ -42,7 +47,7 @@ def write_atomically(path: Location, write: Callable[[Path], None]) -> None:
             temporary.unlink(missing_ok=True)
 
 
-def _write_remote(target: RemotePath, write: Callable[[Path], None]) -> None:
+def _write_remote(target: RemotePath, write: Callable[[Path], object]) -> None:
     target.require_folder()  # before the work
     try:
         with tempfile.TemporaryDirectory(prefix="topnrank-") as folder:

@@ -32,15 +32,12 @@ def bucket(name: str) -> "Bucket":
     environment = os.environ
     endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
     region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
-    keys = tuple(
-        environment.get(key)
-        for key in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE")
-    )
-    return _bucket(name, endpoint, region, keys)
+    keys = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE")
+    return _bucket(name, endpoint, region, *map(environment.get, keys))
 
 
 @lru_cache(maxsize=16)
-def _bucket(name: str, endpoint: str | None, region: str | None, keys: tuple[str | None, ...]) -> "Bucket":
+def _bucket(name: str, endpoint: str | None, region: str | None, *keys: str | None) -> "Bucket":
     """A cached client; it reads `keys` from the environment when it is made."""
     from pyarrow.fs import AwsStandardS3RetryStrategy, S3FileSystem
 

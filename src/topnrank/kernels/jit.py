@@ -30,6 +30,7 @@ __all__ = [
     "kernel",
     "kernel_folder",
     "leaf_kernel",
+    "must_compile",
     "parallel_kernel",
     "prange",
     "summing_kernel",
@@ -60,6 +61,12 @@ def kernel_folder() -> Path | None:
     return folder if os.access(folder, os.W_OK) else None
 
 
+def must_compile() -> bool:
+    """Whether the cache folder holds no compiled kernels yet, so that the first training takes longer."""
+    folder = kernel_folder()
+    return folder is None or next(folder.rglob("*.nbi"), None) is None
+
+
 _FOLDER = kernel_folder()
 
 
@@ -70,7 +77,7 @@ def _compile(function: Kernel, **flags: Any) -> Kernel:
     if _FOLDER is not None:
         config.CACHE_DIR = str(_FOLDER)
     try:
-        compiled = numba.njit(**flags)(function)
+        compiled: Kernel = numba.njit(**flags)(function)
     finally:
         config.CACHE_DIR = before
     if _FOLDER is not None and flags["cache"]:

@@ -86,11 +86,11 @@ def test_models_and_repeats_can_be_added_and_parameters_changed(tmp_path):
 
 
 def test_failed_cells_are_tried_again(tmp_path):
-    mended, folder = tmp_path / "mended", tmp_path / "run"
-    models = {"unlucky": Fails(unless=str(mended))}
+    fixed, folder = tmp_path / "fixed", tmp_path / "run"
+    models = {"unlucky": Fails(unless=str(fixed))}
     assert compare(models, DATA, repeats=2, metrics="mrr", folder=folder).error("unlucky") is not None
     assert Comparison.load(folder).error("unlucky") == "ValueError: a bolt is loose"
-    mended.touch()
+    fixed.touch()
     assert compare(models, DATA, repeats=2, metrics="mrr", folder=folder).error("unlucky") is None
 
 
@@ -236,7 +236,7 @@ def test_what_cannot_travel_is_refused_at_once():
 def test_a_script_without_a_guard_is_told_so(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
-        "from topnrank import Random, synthetic\nfrom topnrank.comparison import compare\n"
+        "from topnrank import Random, synthetic\nfrom topnrank import compare\n"
         "compare([Random()], synthetic(20, 20, 200), repeats=1, jobs=2)\n"
     )
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=100)

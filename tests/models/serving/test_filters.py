@@ -99,7 +99,7 @@ def test_wishes_go_together_and_through_blocks(monkeypatch):
     whole = fitted().recommend(**wishes)
     histories = {f"n{user}": ratings_of(small_split()[1], user) for user in range(40)} | {"likes": IDS[:4]}
     new = fitted().recommend(histories=histories, n=6, groups=wishes["groups"], max_per_group=2)
-    monkeypatch.setattr("topnrank.models.recommend.BLOCK_BYTES", 4 * len(IDS) * 7)
+    monkeypatch.setattr("topnrank.models.serving.recommend.BLOCK_BYTES", 4 * len(IDS) * 7)
     assert 4 * len(IDS) * len(USERS) < BLOCK_BYTES
     for table, blocks in (
         (whole, fitted().recommend(**wishes)),
