@@ -13,7 +13,7 @@ author = "The topnrank developers"
 copyright = "The topnrank developers, Apache-2.0"  # noqa: A001 (Sphinx's name)
 version = release = topnrank.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon", "plain_docstrings"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "plain_docstrings"]
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["_build"]
 root_doc = "index"
@@ -22,13 +22,9 @@ nitpicky = False
 myst_enable_extensions = ["deflist", "colon_fence"]
 myst_heading_anchors = 3
 
-autosummary_generate = False  # one page for each area, written by hand, instead of one file for each name
 autodoc_typehints = "none"  # the text says what a parameter is; the types stand in the source
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
-napoleon_numpy_docstring = True
-napoleon_google_docstring = False
-napoleon_use_rtype = False
 maximum_signature_line_length = 88
 python_use_unqualified_type_names = True
 add_module_names = False

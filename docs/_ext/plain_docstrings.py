@@ -1,14 +1,15 @@
 """A Sphinx extension: docstrings of this project are plain text with `code` in it, not reStructuredText.
 
 Formulas hold `*`, `|P|` and `f_i`, which reStructuredText takes for markup. This turns a docstring into what was meant:
-words between backticks are code, an indented paragraph is a formula or a table to be shown as it stands, sections such
-as "Parameters" stay what numpydoc means by them, and everything else is text.
+words between backticks are code, an indented paragraph is a formula or a table to be shown as it stands, the sections of
+numpydoc ("Parameters", "Returns", ...) become lists of names, and everything else is text.
 """
 
 import re
 
 SECTION = re.compile(r"(Parameters|Returns|Yields|Raises|Attributes|Notes|Examples)$")
-BULLET = re.compile(r"\s*(-|\d+\.) ")
+NAMES = ("Parameters", "Attributes", "Raises")
+"""Sections that explain names: a name and an indented text, or "name : text" in one line."""
 CODE = re.compile(r"(``.+?``|`[^`]+`)")
 
 
@@ -25,45 +26,55 @@ def escaped(line: str) -> str:
 
 def converted(lines: list[str]) -> list[str]:
     """The lines of a docstring as reStructuredText."""
+    starts = [n for n, line in enumerate(lines[:-1]) if SECTION.match(line) and lines[n + 1].startswith("---")]
+    result = text(lines[: starts[0]] if starts else lines)
+    for start, end in zip(starts, [*starts, len(lines)][1:], strict=True):
+        body = lines[start + 2 : end]
+        result += ["", f"**{lines[start]}**", "", *(names(body) if lines[start] in NAMES else text(body))]
+    return result
+
+
+def names(lines: list[str]) -> list[str]:
+    """A section that explains names, as a list of definitions."""
     result: list[str] = []
-    in_section = in_list = literal = False
-    for n, line in enumerate(lines):
-        following = lines[n + 1] if n + 1 < len(lines) else ""
+    for line in lines:
+        if line.startswith(" ") or not line.strip():
+            result.append(escaped(line))
+            continue
+        name, colon, rest = line.partition(" : ")
+        result += ["", ", ".join(f"``{part.strip()}``" for part in name.split(","))]
+        result += [f"    {escaped(rest)}"] if colon else []
+    return result
+
+
+def text(lines: list[str]) -> list[str]:
+    """Paragraphs, lists and indented blocks."""
+    result: list[str] = []
+    in_list = literal = False
+    before = ""
+    for line in lines:
         if not line.strip():
             result.append("")
-            continue
-        indented = line.startswith("    ") or (line.startswith("  ") and not in_list)
-        if SECTION.match(line) and following.startswith("---"):
-            in_section, in_list = True, False
-            result.append(line)
-        elif in_section:
-            result.append(line if line.startswith("---") else escaped(line))
-        elif line.lstrip().startswith((">>>", "...")):
-            result.append(line)
-        elif indented and not in_list:
-            if not literal:
-                result += ["", "::", ""]
+        elif line.startswith(" ") and not in_list:
+            result += [line] if literal else ["", "::", "", "    " + line if not line.startswith("    ") else line]
             literal = True
-            result.append(line)
-            continue
         else:
-            starts = BULLET.match(line) is not None
-            if starts and not in_list:
+            bullet = line.startswith("- ") or (not before.strip() and re.match(r"\d+\. ", line) is not None)
+            if literal or (bullet and not in_list) or (in_list and not bullet and not line.startswith(" ")):
                 result.append("")
-            if literal or (in_list and not starts and not line.startswith(" ")):
-                result.append("")
-            in_list = starts or (in_list and line.startswith(" "))
-            result.append(escaped(line))
-        literal = False
+            in_list = bullet or (in_list and line.startswith(" "))
+            literal = False
+            result.append(line if line.startswith(">>>") else escaped(line))
+        before = line
     return result
 
 
 def process(app, what, name, obj, options, lines):
-    """Converts a docstring in place, before numpydoc's sections are read."""
+    """Converts a docstring in place."""
     lines[:] = converted(lines)
 
 
 def setup(app):
     """Called by Sphinx."""
-    app.connect("autodoc-process-docstring", process, priority=100)
+    app.connect("autodoc-process-docstring", process)
     return {"parallel_read_safe": True}
