@@ -68,7 +68,7 @@ TRAIN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "n below 1": (("--set", "n=0"), ("TopNRank.n", "at least 1", "got 0")),
     "negative rate": (("--set", "learning_rate=-1"), ("TopNRank.learning_rate", "above 0", "got -1")),
     "negative penalty": (("--set", "regularization=-0.5"), ("regularization", "at least 0", "-0.5")),
-    "text for a number": (("--set", "factors=many"), ("TopNRank.factors", "whole number", "'many'")),
+    "text for a number": (("--set", "factors=many"), ("TopNRank.factors", "integer", "'many'")),
     "null for a number": (("--set", "discount=null"), ("TopNRank.discount", "got None")),
     "smoothing": (("--set", "smoothing=cosine"), ("smoothing", "'relu'", "'laplace'", "'cosine'")),
     "model": (("--model", "top-rank"), ("--model must be one of", "'biased-mf'", "did you mean 'top-n-rank'")),

@@ -208,16 +208,6 @@ def test_a_file_that_does_not_exist(tmp_path: Path, run: Run) -> None:
     run("compare", tmp_path / "none.csv", "--models", "random").assert_refused("none.csv", "no such file")
 
 
-def test_without_scipy_there_is_a_note(ratings: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    import importlib.util
-
-    real = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "scipy" else real(name, *rest))
-    told = run("compare", ratings, "--models", "random", *FEW, "--json").json
-    assert told["tests"] == []
-    assert "pip install 'topnrank[compare]'" in told["notes"][0]
-
-
 @pytest.mark.parametrize("kind", ["markdown", "csv", "latex"])
 def test_tables_in_files(kind: str, ratings: Path, tmp_path: Path, run: Run) -> None:
     tables = pytest.importorskip("topnrank.experiments.report.tables")

@@ -150,7 +150,7 @@ def test_filter_counts_pairs_not_types():
         data.filter(min_user_items=2)
     with pytest.raises(DataError, match="min_item_users=2"):
         data.filter(min_item_users=2)
-    with pytest.raises(ParameterError, match="min_user_items must be 0 or more, got -1"):
+    with pytest.raises(ParameterError, match="min_user_items must be an integer of at least 0, got -1"):
         data.filter(min_user_items=-1)
 
 

@@ -6,21 +6,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topnrank.data.interactions import Interactions
-from topnrank.data.summary import Spread
+from topnrank.data.summary import Distribution
 
 
-def spread(*counts: int) -> Spread:
-    return Spread(np.array(counts))
+def spread(*counts: int) -> Distribution:
+    return Distribution(np.array(counts))
 
 
 def test_lists_and_popularity_count_pairs_once() -> None:
     data = Interactions.from_arrays(
         [1, 1, 1, 2, 3], ["a", "a", "b", "a", "b"], types=["view", "buy", "view", "view", "view"]
     )
-    assert Spread.over_users(data).counts.tolist() == [2, 1, 1]
-    assert Spread.over_items(data).counts.tolist() == [2, 2]
+    assert Distribution.over_users(data).counts.tolist() == [2, 1, 1]
+    assert Distribution.over_items(data).counts.tolist() == [2, 2]
     some = data.take(data.user_index == 0)
-    assert Spread.over_users(some).counts.tolist() == [2]
+    assert Distribution.over_users(some).counts.tolist() == [2]
 
 
 def test_quantiles() -> None:

@@ -16,7 +16,7 @@ import pytest
 
 import topnrank as tnr
 from topnrank.cli import main
-from topnrank.data.readers.files import matches
+from topnrank.data.readers.files import list_files
 from topnrank.io.atomic import write_atomically
 from topnrank.io.paths import parse_path
 from topnrank.io.tensors import read_file
@@ -148,8 +148,8 @@ class RemoteTests:
         for name in PARTS:
             folder.write(name, csv())
         for pattern in PATTERNS:
-            _, here = matches(parse_path(folder.twin / pattern))
-            _, there = matches(parse_path(f"{folder.address}/{pattern}"))
+            _, here = list_files(parse_path(folder.twin / pattern))
+            _, there = list_files(parse_path(f"{folder.address}/{pattern}"))
             ways = [str(path).removeprefix(folder.address) for path in there]
             assert ways == [str(path).removeprefix(str(folder.twin)) for path in here], pattern
             assert ways, pattern

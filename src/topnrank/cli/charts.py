@@ -10,7 +10,7 @@ from topnrank.errors import OutputError, ParameterError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from topnrank.data.summary import Spread
+    from topnrank.data.summary import Distribution
 
 WIDTH = 40
 """Letters of the longest bar."""
@@ -62,7 +62,7 @@ def _figure_class() -> Any:
     return Figure
 
 
-def draw(path: str, title: str, lists: "Spread", popularity: "Spread") -> None:
+def draw(path: str, title: str, lists: "Distribution", popularity: "Distribution") -> None:
     """List lengths on the left, popularity by rank on the right, as a PNG or SVG file."""
     import numpy as np
 

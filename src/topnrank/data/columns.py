@@ -1,4 +1,4 @@
-"""One column of a table on its way to NumPy, able to say where a bad value stands."""
+"""One column of a table converted to NumPy, with errors that name the row of a bad value."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,20 +12,20 @@ from topnrank._typing import BoolArray, Float32Array, Int64Array
 from topnrank.errors import DataError
 
 Locate = Callable[[int], str]
-"""Words for a 0-based row of a table, such as "ratings.csv, row 18"."""
+"""Describes a 0-based row of a table, such as "ratings.csv, row 18"."""
 
 EXACT_FLOAT_INTEGERS = 2.0**53
-"""Up to here a float64 holds every integer, so that a float id names one integer only."""
+"""Up to here float64 holds every integer, so that a float id is one integer only."""
 
 
 def rows_of(source: str) -> Locate:
-    """Counts the rows of `source` from 1, as people do."""
+    """Describes rows by their number, counted from 1."""
     return lambda row: f"{source}, row {row + 1}"
 
 
 @dataclass(frozen=True)
 class Column:
-    """A named Arrow column; `locate` puts words to its rows."""
+    """A named Arrow column; `locate` describes its rows."""
 
     name: str
     values: pa.ChunkedArray
@@ -69,7 +69,7 @@ def to_numpy(values: pa.ChunkedArray) -> Any:
 
 
 def joined(values: pa.ChunkedArray, dtype: type[np.generic]) -> Any:
-    """A column of numbers without nulls in one array of our own; chunk by chunk, without a copy of the whole between."""
+    """A column of numbers without nulls as one new array; chunk by chunk, without a second copy of the whole."""
     array = np.empty(len(values), dtype)
     first = 0
     for chunk in values.chunks:
@@ -80,7 +80,7 @@ def joined(values: pa.ChunkedArray, dtype: type[np.generic]) -> Any:
 
 def numbers(column: Column) -> Float32Array:
     """The column as finite float32 numbers; text that reads as numbers is cast."""
-    rule, remedy = "must be a finite number", "remove or mend the row"
+    rule, remedy = "must be a finite number", "remove or fix the row"
     column = column.plain()
     column.require_no_nulls(rule, remedy)
     kind = column.values.type
@@ -96,12 +96,12 @@ def numbers(column: Column) -> Float32Array:
 
 def timestamps(column: Column) -> Int64Array:
     """The column as int64: integers as they are; dates, date-times and ISO text as seconds since 1970."""
-    rule, remedy = "must be an integer, a date or an ISO 8601 text", "remove or mend the row"
+    rule, remedy = "must be an integer, a date or an ISO 8601 text", "remove or fix the row"
     column = column.plain()
     column.require_no_nulls(rule, remedy)
     kind = column.values.type
     if pa.types.is_floating(kind):
-        return whole_numbers(column, "must be a whole number of seconds", "round the column or mend the row")
+        return integral_floats(column, "must be an integer number of seconds", "round the column or fix the row")
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         return _seconds(column.values)
     if is_text(kind):
@@ -120,7 +120,7 @@ def integers(column: Column, rule: str, remedy: str) -> Int64Array:
     return codes
 
 
-def whole_numbers(column: Column, rule: str, remedy: str) -> Int64Array:
+def integral_floats(column: Column, rule: str, remedy: str) -> Int64Array:
     """A float column that holds integers only, as int64."""
     values = to_numpy(column.values.cast(pa.float64()))
     with np.errstate(invalid="ignore"):
@@ -131,7 +131,7 @@ def whole_numbers(column: Column, rule: str, remedy: str) -> Int64Array:
 
 def _timestamps_of_text(column: Column, rule: str, remedy: str) -> Int64Array:
     text = _trimmed(column.values)
-    # Arrow wants to know beforehand whether the text names a time zone; without one it is read as UTC.
+    # Arrow must be told whether the text names a time zone; without one it is read as UTC.
     for kind in (pa.int64(), pa.timestamp("ns"), pa.timestamp("ns", "UTC")):
         try:
             values = text.cast(kind)
@@ -153,7 +153,7 @@ def _trimmed(values: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _first_failure(column: Column, kind: pa.DataType, rule: str, remedy: str) -> DataError:
-    """The error of the first row that does not cast to `kind`; by bisection, since a cast tells no row."""
+    """The error of the first row that does not cast to `kind`; by bisection, since a cast does not name the row."""
     values = _trimmed(column.values)
     first, last = 0, len(values) - 1
     while first < last:

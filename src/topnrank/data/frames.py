@@ -1,7 +1,8 @@
-"""From any frame to checked columns: the usual names of columns, Arrow tables, `CodedColumns`."""
+"""From any frame to checked columns: which columns are used, Arrow tables, `CodedColumns`."""
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import asdict, astuple, dataclass
 from difflib import get_close_matches
 from typing import Any, Protocol, runtime_checkable
 
@@ -27,12 +28,12 @@ USUAL_NAMES: Mapping[str, tuple[str, ...]] = {
     "weight": ("weight", "count", "plays", "playcount", "quantity", "confidence"),
     "timestamp": ("timestamp", "time", "date", "datetime", "eventtime", "unixreviewtime", "ts", "createdat"),
 }
-"""Names under which columns are found, the most telling first; letter case, "_", "-" and spaces do not count."""
+"""Names under which columns are found, in order of preference; letter case, "_", "-" and spaces do not count."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a table that are used; None: there is no such column, or it is left aside."""
+    """Names of the columns of a table to use; None for no such column."""
 
     user: str
     item: str
@@ -49,33 +50,41 @@ class Columns:
 def resolve_columns(names: Sequence[str], given: Mapping[str, str | None], *, source: str = "frame") -> Columns:
     """The columns to use among `names`: those `given` by role, which must be there, the others by their usual names."""
     chosen = {role: name for role, name in given.items() if name is not None}
-    for role, name in chosen.items():
-        _require_column(names, name, role=role, source=source)
-    for role in [role for role in USUAL_NAMES if role not in chosen]:
-        free = [name for name in names if name not in chosen.values()]
-        if (found := _usual(free, role)) is not None:
-            chosen[role] = found
+    bare = {name: re.sub("[-_ ]", "", name.lower()) for name in names}
+    for role, usual in USUAL_NAMES.items():
+        free = [name for name in names if bare[name] in usual and name not in chosen.values()]
+        if role not in chosen and free:
+            chosen[role] = min(free, key=lambda name: usual.index(bare[name]))
+    _check_roles(names, chosen, source)
     for role in ("user", "item"):
         if role not in chosen:
             raise DataError(f"{source}: no {role} column among {_listed(names)}; name it with {role}='...'")
-    columns = Columns(**chosen)
-    check_columns(names, columns, source=source)
-    return columns
+    return Columns(**chosen)
 
 
 def check_columns(names: Sequence[str], columns: Columns, *, source: str = "frame") -> None:
     """Raise a DataError unless every column is there once and has one role only."""
+    _check_roles(names, {role: name for role, name in asdict(columns).items() if name is not None}, source)
+
+
+def _check_roles(names: Sequence[str], chosen: Mapping[str, str], source: str) -> None:
     roles: dict[str, str] = {}
-    for field in fields(columns):
-        name = getattr(columns, field.name)
-        if name is None:
-            continue
-        _require_column(names, name, role=field.name, source=source)
+    for role, name in chosen.items():
+        count = names.count(name)
+        if count > 1:
+            raise DataError(f"{source}: {count} columns are named {name!r}; rename all but the one to use as {role}")
+        if count == 0:
+            near = get_close_matches(name.lower(), [other.lower() for other in names], n=1)
+            meant = next((other for other in names if near and other.lower() == near[0]), None)
+            hint = f"; did you mean {meant!r}?" if meant else f"; set {role} to one of them"
+            raise DataError(f"{source}: no column {name!r} (given as {role}) among {_listed(names)}{hint}")
         if name in roles:
-            raise DataError(
-                f"{source}: column {name!r} is named both as {roles[name]} and as {field.name}; name two columns"
-            )
-        roles[name] = field.name
+            raise DataError(f"{source}: column {name!r} is named both as {roles[name]} and as {role}; name two columns")
+        roles[name] = role
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names)) if names else "no columns at all"
 
 
 def as_table(frame: Any) -> pa.Table:
@@ -101,16 +110,16 @@ def rows_of_table(table: pa.Table, columns: Columns, *, source: str, locate: Loc
     values = dict(zip(table.column_names, table.columns, strict=True))
     del table
     pool = pa.default_memory_pool()
-    pool.release_unused()  # what reading took beside the columns
+    pool.release_unused()  # memory of the reader
 
     def column(name: str) -> Column:
-        """A column taken out, so that its memory is free again once it is converted."""
+        """A column, removed from `values`, so that its memory is freed once it is converted."""
         return Column(name, values.pop(name), locate)
 
     users, user_codes = IdMap.encode_column(column(columns.user))
     items, item_codes = IdMap.encode_column(column(columns.item))
-    names, types = (None, None) if columns.type is None else IdMap.encode_column(_text(column(columns.type)))
-    pool.release_unused()  # the ids, half of it all; each time costs the next reader fresh memory
+    names, types = (None, None) if columns.type is None else IdMap.encode_column(_as_text(column(columns.type)))
+    pool.release_unused()  # the ids, half of the memory; not after each column, since fresh memory costs time
     return CodedColumns(
         users,
         items,
@@ -129,7 +138,7 @@ class _ArrowStream(Protocol):
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
 
 
-def _text(column: Column) -> Column:
+def _as_text(column: Column) -> Column:
     """Feedback types may be numbered; their names are text."""
     return Column(column.name, column.plain().values.cast(pa.large_string()), column.locate)
 
@@ -151,28 +160,3 @@ def _same_length(arrays: Mapping[str, Any]) -> Mapping[str, Any]:
         found = ", ".join(f"{name!r} {length}" for name, length in lengths.items())
         raise DataError(f"all columns must have the same number of rows, got {found}")
     return arrays
-
-
-def _usual(names: Sequence[str], role: str) -> str | None:
-    known = USUAL_NAMES[role]
-    matches = [name for name in names if _bare(name) in known]
-    return min(matches, key=lambda name: known.index(_bare(name)), default=None)
-
-
-def _bare(name: str) -> str:
-    return "".join(letter for letter in name.lower() if letter not in "_- ")
-
-
-def _require_column(names: Sequence[str], name: str, *, role: str, source: str) -> None:
-    count = list(names).count(name)
-    if count > 1:
-        raise DataError(f"{source}: {count} columns are named {name!r}; rename all but the one to use as {role}")
-    if count == 0:
-        near = get_close_matches(name.lower(), [other.lower() for other in names], n=1)
-        meant = next((other for other in names if near and other.lower() == near[0]), None)
-        hint = f"; did you mean {meant!r}?" if meant else f"; set {role} to one of them"
-        raise DataError(f"{source}: no column {name!r} (given as {role}) among {_listed(names)}{hint}")
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(map(repr, names)) if names else "no columns at all"

@@ -1,4 +1,4 @@
-"""Original ids and their row or column numbers."""
+"""Original ids of users or items, and their numbers."""
 
 import re
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from topnrank._typing import IdArray, Int32Array, Int64Array
 from topnrank.data import many_rows
-from topnrank.data.columns import Column, integers, is_text, rows_of, to_numpy, whole_numbers
+from topnrank.data.columns import Column, integers, integral_floats, is_text, rows_of, to_numpy
 from topnrank.errors import DataError, ParameterError
 
 MAX_IDS = 2**31 - 1
@@ -30,7 +30,7 @@ def as_array(values: Any) -> IdArray:
 @final
 @dataclass(frozen=True, eq=False)
 class IdMap:
-    """Ids in ascending order; the number of an id is its position, whatever the order of the rows it was read from."""
+    """Ids in ascending order; the number of an id is its position, whatever the order of the rows."""
 
     ids: IdArray
     """(n,) unique and ascending: int64, or object holding str."""
@@ -88,10 +88,7 @@ class IdMap:
         """As `encode`, with errors that name the column and the row."""
         column = column.plain()
         column.require_no_nulls("must not be empty", "remove the row or give it an id")
-        if is_text(column.values.type):
-            ids, codes = _encode_text(column)
-        else:
-            ids, codes = _encode_many(column.values) or _encode_integers(_integer_ids(column))
+        ids, codes = (_encode_text if is_text(column.values.type) else _encode_integers)(column)
         return cls(ids), codes
 
 
@@ -101,50 +98,40 @@ def _integer_or_none(value: object) -> int | None:
     return int(str(value)) if _INTEGER.fullmatch(str(value)) else None
 
 
-def _integer_ids(column: Column) -> Int64Array:
-    rule, kind = "ids must be integers or text", column.values.type
-    if pa.types.is_integer(kind):
-        return integers(column, "ids must fit a 64-bit integer", "convert the column to text")
-    if pa.types.is_floating(kind):
-        return whole_numbers(column, rule, "convert the column to integers or text")
-    if len(column.values) == 0:
-        return np.empty(0, dtype=np.int64)
-    raise column.error(0, f"{rule}, not {kind}", "convert the column to integers or text")
-
-
 def _encode_text(column: Column) -> tuple[IdArray, Int32Array]:
     column.require(to_numpy(pc.not_equal(column.values, "")), "must not be empty", "remove the row or give it an id")
     ids, codes = _encode_by_hash(column.values)
     return ids.astype(object), codes
 
 
-def _encode_many(values: pa.ChunkedArray) -> tuple[IdArray, Int32Array] | None:
-    """As `_encode_integers`, of a long column that needs no conversion; None for any other."""
-    if len(values) < many_rows.MANY or values.type not in (pa.int32(), pa.int64()):
-        return None
-    low, high = pc.min_max(values).as_py().values()
-    if not _is_dense(low, high, len(values)):
-        return None
-    return many_rows.encode_dense([chunk.to_numpy() for chunk in values.chunks], low, high)
+def _encode_integers(column: Column) -> tuple[IdArray, Int32Array]:
+    values, kind = column.values, column.values.type
+    if len(values) == 0:
+        return np.empty(0, np.int64), np.empty(0, np.int32)
+    if len(values) >= many_rows.MANY and kind in (pa.int32(), pa.int64()):
+        low, high = pc.min_max(values).as_py().values()
+        if _is_dense(low, high, len(values)):
+            return many_rows.encode_dense([chunk.to_numpy() for chunk in values.chunks], low, high)
+    if pa.types.is_integer(kind):
+        numbers = integers(column, "ids must fit a 64-bit integer", "convert the column to text")
+    elif pa.types.is_floating(kind):
+        numbers = integral_floats(column, "ids must be integers or text", "convert the column to integers or text")
+    else:
+        raise column.error(0, f"ids must be integers or text, not {kind}", "convert the column to integers or text")
+    low, high = int(numbers.min()), int(numbers.max())
+    if not _is_dense(low, high, len(numbers)):
+        return _encode_by_hash(pa.chunked_array([numbers]))
+    # Ids usually fill most of a small range: a table over the range beats sorting and hashing.
+    offsets = numbers - low
+    present = np.zeros(high - low + 1, dtype=np.bool_)
+    present[offsets] = True
+    code = np.cumsum(present, dtype=np.int32) - np.int32(1)
+    return np.flatnonzero(present) + low, code[offsets]
 
 
 def _is_dense(low: int, high: int, count: int) -> bool:
     """Whether a table over the range of the ids is small beside the rows."""
     return high - low <= 4 * count + 1024
-
-
-def _encode_integers(values: Int64Array) -> tuple[IdArray, Int32Array]:
-    if len(values) == 0:
-        return values, np.empty(0, dtype=np.int32)
-    low, high = int(values.min()), int(values.max())
-    if not _is_dense(low, high, len(values)):
-        return _encode_by_hash(pa.chunked_array([values]))
-    # Ids usually fill most of a small range: a table over the range beats sorting and hashing.
-    offsets = values - low
-    present = np.zeros(high - low + 1, dtype=np.bool_)
-    present[offsets] = True
-    number = np.cumsum(present, dtype=np.int32) - np.int32(1)
-    return np.flatnonzero(present) + low, number[offsets]
 
 
 def _encode_by_hash(values: pa.ChunkedArray) -> tuple[IdArray, Int32Array]:

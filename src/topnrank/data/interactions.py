@@ -1,4 +1,4 @@
-"""Interactions: the immutable users x items matrix that every part of the library works on."""
+"""Interactions: the immutable users x items matrix that the whole library works on."""
 
 import hashlib
 from collections.abc import Mapping
@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from topnrank._checks import one_of
+from topnrank._checks import one_of, require_integer
+from topnrank._csr import indptr_from_counts, row_owner
 from topnrank._typing import BoolArray, Float32Array, IdArray, Int32Array, Int64Array, IntArray
 from topnrank.data.columns import Column, Locate, numbers, rows_of
 from topnrank.data.duplicates import DUPLICATE_RULES, CodedColumns, unique_rows
@@ -96,7 +97,7 @@ class Interactions:
     @cached_property
     def user_index(self) -> Int32Array:
         """User number of each row, (n_rows,)."""
-        index = np.repeat(np.arange(self.n_users, dtype=np.int32), np.diff(self.indptr))
+        index = row_owner(self.indptr, np.int32)
         index.flags.writeable = False
         return index
 
@@ -134,7 +135,7 @@ class Interactions:
             self,
             users=IdMap(self.users.ids[counts > 0]),
             items=IdMap(self.items.ids[has_rows]),
-            indptr=_indptr(counts[counts > 0]),
+            indptr=indptr_from_counts(counts[counts > 0]),
             indices=number[self.indices],
         )
 
@@ -145,7 +146,7 @@ class Interactions:
             raise DataError(f"weights must have shape ({len(self)},), one for each row, got {weights.shape}")
         if not np.isfinite(weights).all():
             row = int(np.argmin(np.isfinite(weights)))
-            raise DataError(f"weights must be finite numbers, got {weights[row]} at position {row}; mend that weight")
+            raise DataError(f"weights must be finite numbers, got {weights[row]} at position {row}; fix that weight")
         return replace(self, weights=weights)
 
     def filter(self, *, min_user_items: int = 0, min_item_users: int = 0) -> Self:
@@ -154,8 +155,7 @@ class Interactions:
         Users and items without rows leave the id maps. Items of several types count once for a user.
         """
         for name, least in (("min_user_items", min_user_items), ("min_item_users", min_item_users)):
-            if least < 0:
-                raise ParameterError(f"{name} must be 0 or more, got {least}")
+            require_integer(name, least)
         common = np.bincount(self.indices[self.pair_starts], minlength=self.n_items) >= min_item_users
         kept = self.take(common[self.indices])
         busy = np.bincount(kept.user_index[kept.pair_starts], minlength=self.n_users) >= min_user_items
@@ -264,12 +264,12 @@ class Interactions:
             weights with the latest timestamp; "max", the row of the largest rating, else weight. In ties the latest
             row stays. `merged_rows` counts what was merged.
         locate
-            Words for a 0-based row in error messages; "<source>, row <number from 1>" when None.
+            Describes a 0-based row in error messages; "<source>, row <number from 1>" when None.
         """
         one_of("duplicates", duplicates, DUPLICATE_RULES)
         where = locate or rows_of(source)
         given = [table]
-        del table  # the columns are let go one by one
+        del table  # the columns are freed one by one
         return cls._of_rows(rows_of_table(given.pop(), columns, source=source, locate=where), duplicates, where)
 
     @classmethod
@@ -315,10 +315,6 @@ class Interactions:
         )
 
 
-def _indptr(counts: Int64Array) -> Int64Array:
-    return np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(counts, dtype=np.int64)))
-
-
 def _ids_of_axis(ids: Any, length: int, name: str) -> tuple[IdMap, Int32Array]:
     id_map, numbers = IdMap.encode(np.arange(length) if ids is None else ids)
     if len(numbers) != length or len(id_map) != length:
@@ -337,7 +333,7 @@ def _digest_ids(digest: Any, ids: IdArray) -> None:
 
 
 def check_interactions(data: object) -> None:
-    """What a model is to learn from are Interactions, not a frame."""
+    """Raise a ParameterError unless `data` are Interactions."""
     if not isinstance(data, Interactions):
         raise ParameterError(
             f"fit needs Interactions, got {type(data).__name__}; make them with topnrank.read(path) or "

@@ -1,6 +1,6 @@
-"""What takes long with millions of rows, by kernels; the same as NumPy does, which suffices below `MANY` rows.
+"""Encoding and sorting of millions of rows by kernels; below `MANY` rows NumPy is used, with the same results.
 
-Kernels are imported only here and only when used: Numba takes longer to start than a small file to read.
+Kernels are imported inside the functions: importing Numba takes longer than reading a small file.
 """
 
 from collections.abc import Sequence
@@ -8,10 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from topnrank._csr import indptr_from_counts, row_owner
 from topnrank._typing import Int32Array, Int64Array, IntArray
 
 MANY = 1_000_000
-"""From so many rows on kernels pay, even in a process that does nothing else."""
+"""From so many rows on kernels are faster, even in a process that must import Numba for them."""
 _MAX_ROWS, _MAX_CELLS = 2**32, 2**31
 
 
@@ -45,19 +46,19 @@ class CsrOrder:
         from topnrank.data._csr_kernels import deal_out, sort_within
 
         counts = np.bincount(users, minlength=n_users)
-        self.indptr = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
+        self.indptr = indptr_from_counts(counts)
         self.keys = np.empty(users.size, np.int64)
         deal_out(users, cells, self.indptr, self.keys)
         self.has_repeats = bool(sort_within(self.indptr, self.keys))
 
     @staticmethod
     def fits(n_rows: int, n_cells: int) -> bool:
-        """Whether row and cell go into one number."""
+        """Whether row and cell fit into one number."""
         return n_rows < _MAX_ROWS and n_cells < _MAX_CELLS
 
     def users(self) -> Int32Array:
         """User of each row in the new order."""
-        return np.repeat(np.arange(self.indptr.size - 1, dtype=np.int32), np.diff(self.indptr))
+        return row_owner(self.indptr, np.int32)
 
     def cells(self) -> Int32Array:
         """Cell of each row in the new order."""

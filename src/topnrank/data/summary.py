@@ -1,10 +1,11 @@
-"""How activity is spread over users and items: quantiles, shares, bins to draw."""
+"""The distribution of activity over users and items: quantiles, shares, histogram bins."""
 
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 
+from topnrank._csr import indptr_from_counts
 from topnrank._typing import Float64Array, Int32Array, Int64Array
 from topnrank.data.interactions import Interactions
 
@@ -13,24 +14,24 @@ _QUANTILES = {"min": 0.0, "10 %": 0.1, "25 %": 0.25, "median": 0.5, "75 %": 0.75
 
 @final
 @dataclass(frozen=True, eq=False)
-class Spread:
+class Distribution:
     """How many rows each user, or each item, has; several types of one (user, item) pair count once."""
 
     counts: Int64Array
     """(n,) one for each user or item that has any."""
 
     @classmethod
-    def over_users(cls, data: Interactions) -> "Spread":
+    def over_users(cls, data: Interactions) -> "Distribution":
         """List lengths: items of each user."""
         return cls._of(data.user_index[data.pair_starts], data.n_users)
 
     @classmethod
-    def over_items(cls, data: Interactions) -> "Spread":
+    def over_items(cls, data: Interactions) -> "Distribution":
         """Popularity: users of each item."""
         return cls._of(data.indices[data.pair_starts], data.n_items)
 
     @classmethod
-    def _of(cls, codes: Int32Array, size: int) -> "Spread":
+    def _of(cls, codes: Int32Array, size: int) -> "Distribution":
         counts = np.bincount(codes, minlength=size)
         return cls(counts[counts > 0])
 
@@ -54,7 +55,7 @@ class Spread:
         """Share of all rows of each tenth of the owners, the busiest tenth first; (10,)."""
         ordered = np.sort(self.counts)[::-1]
         edges = np.round(np.linspace(0, len(ordered), 11)).astype(np.int64)
-        running = np.concatenate(([0], np.cumsum(ordered)))
+        running = indptr_from_counts(ordered)
         shares: Float64Array = np.diff(running[edges]) / running[-1]
         return shares
 

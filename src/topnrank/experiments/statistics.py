@@ -182,7 +182,8 @@ def _test(
 
 def _statistics(differences: Float64Array) -> dict[str, Any]:
     """t, p-values and effect of at least two differences."""
-    stats = _scipy_stats()
+    from scipy import stats  # inside: its import takes half a second
+
     if not differences.any():
         return {"t": 0.0, "t_p": 1.0, "wilcoxon_p": 1.0, "effect": 0.0, "note": "no user differs"}
     wilcoxon = float(stats.wilcoxon(differences[differences != 0]).pvalue)
@@ -193,11 +194,3 @@ def _statistics(differences: Float64Array) -> dict[str, Any]:
     student = stats.ttest_1samp(differences, 0.0)
     effect = float(differences.mean()) / deviation
     return {"t": float(student.statistic), "t_p": float(student.pvalue), "wilcoxon_p": wilcoxon, "effect": effect}
-
-
-def _scipy_stats() -> Any:
-    try:
-        from scipy import stats
-    except ImportError:
-        raise ParameterError("paired tests need SciPy; install it with: pip install 'topnrank[compare]'") from None
-    return stats

@@ -1,4 +1,4 @@
-"""A batch of users as flat arrays: its records, its layout, and the items sampled for it."""
+"""A batch of users as flat arrays: the records that kernels take, the layout of the rows, and the sampling of items."""
 
 from typing import Any, NamedTuple
 
@@ -9,14 +9,11 @@ from topnrank.kernels.jit import kernel, parallel_kernel, prange
 from topnrank.kernels.random import SAMPLING, draw_below, visit_keys
 from topnrank.kernels.work_stealing import claim, new_work
 
-# ----------------------------------------------------------------------------------------------------
-# The few tuples of arrays that kernels take, so that none needs twenty arguments.
-
 
 class Batch(NamedTuple):
-    """The users of one visit, their rows laid out one user after another ("flat").
+    """The users of one training step, their rows in flat arrays, one user after another.
 
-    The rows of a user: those of the history only | the own rows of the list | items sampled for the list. Rows
+    The rows of a user: history only | rated or liked items of the list | items sampled for the list. Rows
     offsets[n] .. own[n] are the user's history, rows first[n] .. offsets[n + 1] the list that the objective sees.
     """
 
@@ -27,7 +24,7 @@ class Batch(NamedTuple):
     first: Int64Array
     """(b,) where the list begins"""
     own: Int64Array
-    """(b,) where the user's own rows end and the sampled ones begin"""
+    """(b,) where the observed rows end and the sampled ones begin"""
     items: Int32Array
     """(flat,)"""
     gains: Float64Array
@@ -35,75 +32,70 @@ class Batch(NamedTuple):
     residuals: Float32Array
     """(flat, channels) 0 for sampled rows; or empty"""
     recency_weights: Float32Array
-    """(flat,) how much a row counts in the user's history: 1, or less for what is long past"""
+    """(flat,) weight of a row in the user's history: 1, or less for old rows"""
     keys: UInt64Array
-    """(b,) what the random draws of each list are named by"""
+    """(b,) key of the random draws of each list"""
     weights: Float64Array
-    """(flat,) how many items each row stands for in the ranks: 1 for own rows, more for sampled ones"""
+    """(flat,) how many items each row counts as in the ranks: 1 for observed rows, more for sampled ones"""
     counts: Float64Array
-    """(b,) how many visits each sampled row of the list counts as, for the penalty"""
+    """(b,) how often each sampled row of the list counts in the penalty"""
     progress: float
-    """Share of the training that is done"""
+    """Fraction of the training that is done"""
     workers: int = 1
-    """Who share the turns of the loops over users and items, usually one for each thread"""
+    """Number of workers that share the loops over users and items, usually one for each thread"""
 
 
 class ActiveItems(NamedTuple):
-    """The batch seen from the items: who visits each touched item, in the batch's order, sampled rows after the others."""
+    """The rows of a batch by item, in the order of the batch; sampled rows after the observed ones."""
 
     items: Int32Array
-    """(t,) the touched items"""
+    """(t,) the items that occur in the batch"""
     starts: Int64Array
-    """(t + 1,) where each item's visits begin"""
+    """(t + 1,) where the rows of each item begin"""
     own: Int64Array
-    """(t,) where its visits by rows of the users' own end and those by sampled rows begin"""
+    """(t,) where its observed rows end and its sampled ones begin"""
     visits: Int32Array
-    """(flat, 2) position of the visit in the batch's flat arrays, and of the visiting user in the batch"""
+    """(flat, 2) position of the row in the flat arrays of the batch, and position of its user in the batch"""
 
 
 class Lists(NamedTuple):
-    """What an objective says about the lists of a batch."""
+    """Gradients and losses of the lists of a batch."""
 
     G: Float32Array
-    """(2, flat) G_user and G_item; 0 for rows of the history only. They are multiplied by parameters of 32 bits: 64 would
-    only take memory"""
+    """(2, flat) G_user and G_item; 0 for rows of the history only. In single precision, as the parameters they multiply"""
     report: Float64Array
     """(b, 2) loss and effective N of each list"""
 
 
-# ----------------------------------------------------------------------------------------------------
-# A batch of users as flat arrays.
-
-
 MAX_ROWS = 2**31 - 1
-"""Of a batch: places are numbers of 32 bits."""
+"""Largest number of rows in a batch: positions are 32-bit integers."""
 _POSITION_BITS = 32
 _POSITIONS = 2**_POSITION_BITS - 1
 
 
 class Plan(NamedTuple):
-    """How rows become lists."""
+    """How the rows of users become lists."""
 
     histories: bool
-    """Whether rows that are not listed are laid out as well, for the histories"""
+    """Whether rows that are not in the list are laid out as well, for the histories"""
     negatives: int
-    """Unobserved items sampled into each list"""
+    """Number of unobserved items sampled into each list"""
     sampling_weights: Int64Array
-    """(n_items + 1,) running sum of the whole numbers that the chances of the items to be sampled are proportional to"""
+    """(n_items + 1,) running sum of the integer sampling weights of the items"""
     shared: bool
-    """Whether the sampled rows of a list count together as many visits as its own rows; else one each"""
+    """Whether the sampled rows of a list count in the penalty as much as its observed rows together; else once each"""
     progress: float
-    """Share of the training that is done"""
+    """Fraction of the training that is done"""
     seed: np.uint64
     iteration: np.uint64
     first_user: int
-    """Seed, iteration, and the number of user 0 among all users, by which the random draws are named"""
+    """Seed, iteration, and the number of user 0 among all users: they name the random draws"""
     workers: int = 1
     """As in `Batch`"""
 
 
 class Places(NamedTuple):
-    """Whose rows lie where in a batch; the arrays of `Batch` that are there before its rows are."""
+    """The users of a batch and where their rows will be: the arrays of `Batch` that do not depend on the rows."""
 
     users: Int64Array
     offsets: Int64Array
@@ -114,10 +106,10 @@ class Places(NamedTuple):
 
 @kernel
 def _missing_item(sampling_weights, observed, before, place):
-    """The item that is not in the sorted array `observed` and in whose share of the chances `place` falls.
+    """The item at `place` in the running sum of the sampling weights of the items that are not in the sorted `observed`.
 
-    Only missing items have a share; before[t] is the sum of the chances of the first t observed items. Whole numbers, so
-    that no rounding ever chooses an observed item.
+    before[t] is the sum of the weights of the first t observed items. Weights are integers, so that rounding never chooses
+    an observed item.
     """
     low, high = 0, observed.size
     while low < high:  # how many observed items come before it
@@ -139,10 +131,9 @@ def _missing_item(sampling_weights, observed, before, place):
 
 @kernel
 def _sample(key, sampling_weights, observed, items, weights):
-    """Fills `items` with items that are not observed, and `weights` with how many of them each stands for.
+    """Fills `items` with unobserved items, and `weights` with how many unobserved items each counts as.
 
-    Self-normalized importance weights: the weight falls as the chance rises, and their sum is the number of items that
-    are not observed.
+    Self-normalized importance weights: inverse to the sampling weights, and their sum is the number of unobserved items.
     """
     before = np.zeros(observed.size + 1, np.int64)
     for t in range(observed.size):
@@ -160,7 +151,7 @@ def _sample(key, sampling_weights, observed, items, weights):
 
 @parallel_kernel
 def sample_items(batch, rows, sampling_weights, items, weights):
-    """Draws the sampled rows of every list of the batch; `items` and `weights` are the batch's own."""
+    """Draws the sampled rows of all lists; `items` and `weights` are those of the batch."""
     work = new_work(batch.workers)
     for worker in prange(batch.workers):
         for n in claim(work, worker, batch.users.size):
@@ -171,23 +162,23 @@ def sample_items(batch, rows, sampling_weights, items, weights):
 
 
 @kernel
-def _deal(users, indptr, deal, order):
-    """The users from the longest list to the shortest, equals as they came, then in the order `deal`; `order` is scratch."""
+def _balance_users(users, indptr, user_order, order):
+    """Sorts users by descending list length (stably), then applies the permutation `user_order`; `order` is scratch."""
     for n in range(users.size):
         order[n] = ((indptr[users[n]] - indptr[users[n] + 1]) << _POSITION_BITS) | n
     order.sort()
     for n in range(users.size):
         order[n] = users[order[n] & _POSITIONS]
     for n in range(users.size):
-        users[n] = order[deal[n]]
+        users[n] = order[user_order[n]]
 
 
 @kernel
-def _arrange(rows, plan, deal, places):
-    """Deals the users, names their draws, and finds where each one's rows, list and sampled items begin."""
+def _arrange(rows, plan, user_order, places):
+    """Orders the users, computes their random keys, and where the rows, list and sampled items of each one begin."""
     users, offsets, first, own, keys = places
-    if deal.size:
-        _deal(users, rows.indptr, deal, own)
+    if user_order.size:
+        _balance_users(users, rows.indptr, user_order, own)
     visit_keys(plan.seed, plan.iteration, plan.first_user, users, keys)
     offsets[0] = 0
     for n in range(users.size):
@@ -207,18 +198,18 @@ def _arrange(rows, plan, deal, places):
 NO_ORDER = np.empty(0, np.int64)
 
 
-def arrange(users: Int64Array, rows: Any, plan: Plan, deal: Int64Array = NO_ORDER) -> Places:
-    """The places of the users' rows: as the users come, or by length and then in the order `deal`."""
+def arrange(users: Int64Array, rows: Any, plan: Plan, user_order: Int64Array = NO_ORDER) -> Places:
+    """Where the rows of the users will be: users in the order given, or by list length and then permuted by `user_order`."""
     b = users.size
     users, offsets = np.array(users, np.int64), np.empty(b + 1, np.int64)
     places = Places(users, offsets, np.empty(b, np.int64), np.empty(b, np.int64), np.empty(b, np.uint64))
-    _arrange(rows, plan, deal, places)
+    _arrange(rows, plan, user_order, places)
     return places
 
 
 @kernel
 def _targets(rows, user, histories, places, targets):
-    """Where in the batch each row of a user goes, from places = (offset, first) on; -1 for rows that are left out."""
+    """Target position of each row of a user, from places = (offset, first) on; -1 for rows that are left out."""
     aside, place = places
     lo = rows.indptr[user]
     for p in range(lo, rows.indptr[user + 1]):
@@ -234,7 +225,7 @@ def _targets(rows, user, histories, places, targets):
 
 @kernel
 def _copy_rows(source, lo, targets, target):
-    """Rows of `source` from lo on to their targets."""
+    """Copies rows of `source` from `lo` on to their targets."""
     for t in range(targets.size):
         if targets[t] >= 0:
             target[targets[t]] = source[lo + t]
@@ -242,14 +233,14 @@ def _copy_rows(source, lo, targets, target):
 
 @kernel
 def _copy_block(source, lo, target, start, size):
-    """Rows of `source` from lo on to `target` from `start` on; loops, unlike slices, compile in a fraction of the time."""
+    """Copies `size` rows; a loop, because slices take several times as long to compile."""
     for t in range(size):
         target[start + t] = source[lo + t]
 
 
 @kernel
 def _copy_user(rows, user, histories, places, items, gains, residuals, recency_weights):
-    """The rows of one user to the batch's arrays, from places = (offset, first) on."""
+    """Copies the rows of one user into the arrays of a batch, from places = (offset, first) on."""
     lo, size, channels = rows.indptr[user], rows.indptr[user + 1] - rows.indptr[user], residuals.shape[1]
     if rows.listed.size == 0:  # all in their own order
         start = places[1]
@@ -275,7 +266,7 @@ def _copy_user(rows, user, histories, places, items, gains, residuals, recency_w
 
 @kernel
 def _lay_out_user(batch, n, rows, plan):
-    """All rows of the batch's user n."""
+    """Fills the rows of user n of the batch."""
     first, lo, hi = batch.first[n], batch.own[n], batch.offsets[n + 1]
     if plan.negatives:
         batch.weights[batch.offsets[n] : hi] = 1.0
@@ -306,7 +297,7 @@ _ONES = {np.dtype(kind): np.ones(0, kind) for kind in (np.float32, np.float64)}
 
 
 def ones(size: int, kind: type[np.floating[Any]]) -> Any:
-    """`size` ones to be read only: the first of an array that is kept, since batch after batch needs as many."""
+    """`size` ones, read only: a view of an array that is kept, since every batch needs as many."""
     kept = _ONES[np.dtype(kind)]
     if kept.size < size:
         kept = _ONES[np.dtype(kind)] = np.ones(2 * size, kind)
@@ -314,7 +305,7 @@ def ones(size: int, kind: type[np.floating[Any]]) -> Any:
 
 
 def lay_out(places: Places, rows: Any, plan: Plan) -> Batch:
-    """The batch: for each user the rows of the history only, those of the list, and room for sampled items."""
+    """The batch: for each user the rows of the history only, those of the list, and space for sampled items."""
     users, offsets, first, own, keys = places
     flat = int(offsets[-1])
     residuals = np.empty((flat if rows.residuals.size else 0, rows.residuals.shape[1]), np.float32)

@@ -1,8 +1,8 @@
-"""exp and ln of whole arrays, written so that wide registers can do them: no branches, no calls, bits instead of tables.
+"""exp and ln of arrays, written so that they vectorize: no branches, no calls, bit operations instead of tables.
 
 * ln y = e ln 2 + ln sqrt 2 + 2 artanh s with y = 2^e m, 1 <= m < 2, s = (m - sqrt 2) / (m + sqrt 2), so |s| <= 0.1716. The
   series of artanh is cut after s^17: the rest is below 2 s^19 / (19 (1 - s^2)) < 4e-16.
-* e^x = 2^n e^r with n the whole number nearest to x / ln 2, so |r| <= 0.3466. The series of e^r is cut after r^13: the
+* e^x = 2^n e^r with n the integer nearest to x / ln 2, so |r| <= 0.3466. The series of e^r is cut after r^13: the
   rest is below r^14 / 14! * 1.03 < 5e-18, and rounding is what remains.
 
 Both are good to about 1e-15 relative; tests hold them to 4e-15.
@@ -17,10 +17,10 @@ _MANTISSA, _ONE = np.uint64(0x000FFFFFFFFFFFFF), np.uint64(0x3FF0000000000000)
 _TO_FLOAT = np.uint64(0x4330000000000000)
 _LN2, _LN_ROOT, _ROOT = 0.6931471805599453, 0.34657359027997264, 1.4142135623730951
 _OFFSET = 4503599627370496.0 + 1023.0
-"""2^52, whose bits a small whole number is read with, and the exponent's bias."""
+"""2^52, with whose bits a small integer is read, and the exponent's bias."""
 _PER_LN2, _LN2_HIGH, _LN2_LOW = 1.4426950408889634, 6.93147180369123816490e-01, 1.90821492927058770002e-10
 _ROUND = 6755399441055744.0
-"""1.5 * 2^52: added, it rounds to a whole number, which then stands in the lowest bits."""
+"""1.5 * 2^52: adding it rounds to an integer, which is then in the lowest bits."""
 LEAST = -708.0
 """Exponents below count as this one: e^-708 is the smallest that keeps all its digits."""
 

@@ -1,4 +1,4 @@
-"""A batch seen from its items: a counting sort of its rows."""
+"""The rows of a batch by item: a counting sort."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from topnrank.kernels.jit import Kernel, kernel, parallel_kernel, prange
 
 @kernel
 def _place(items, lo, hi, n, counts, visits):
-    """The rows lo .. hi of user n to where the next visit of their items goes."""
+    """Appends the rows lo .. hi of user n to those of their items."""
     for p in range(lo, hi):
         place = counts[items[p]]
         visits[place, 0] = p
@@ -19,29 +19,29 @@ def _place(items, lo, hi, n, counts, visits):
 
 @kernel
 def _invert(batch, counts, active_items, starts, own, visits):
-    """Fills the arrays of a `ActiveItems`, the first three as far as the number of touched items, which it returns."""
-    n_touched = 0
+    """Fills the arrays of an `ActiveItems`; returns the number of active items, as far as the first three are filled."""
+    n_active = 0
     for item in batch.items:
         if counts[item] == 0:
-            active_items[n_touched] = item
-            n_touched += 1
+            active_items[n_active] = item
+            n_active += 1
         counts[item] += 1
     starts[0] = 0
-    for t in range(n_touched):
+    for t in range(n_active):
         starts[t + 1] = starts[t] + counts[active_items[t]]
-        counts[active_items[t]] = starts[t]  # from here on: where the item's next visit goes
+        counts[active_items[t]] = starts[t]  # from here on: where the next row of the item goes
     for n in range(batch.users.size):
         _place(batch.items, batch.offsets[n], batch.own[n], n, counts, visits)
-    for t in range(n_touched):
+    for t in range(n_active):
         own[t] = counts[active_items[t]]
     for n in range(batch.users.size):
         _place(batch.items, batch.own[n], batch.offsets[n + 1], n, counts, visits)
-    for t in range(n_touched):
+    for t in range(n_active):
         counts[active_items[t]] = 0
-    return n_touched
+    return n_active
 
 
-def _touched(fill: Kernel, batch: Batch, counts: Int32Array) -> ActiveItems:
+def _active_items(fill: Kernel, batch: Batch, counts: Int32Array) -> ActiveItems:
     flat, most = batch.items.size, min(batch.items.size, counts.shape[-1])
     items, starts, own = np.empty(most, np.int32), np.empty(most + 1, np.int64), np.empty(most, np.int64)
     visits = np.empty((flat, 2), np.int32)
@@ -50,13 +50,13 @@ def _touched(fill: Kernel, batch: Batch, counts: Int32Array) -> ActiveItems:
 
 
 def invert(batch: Batch, counts: Int32Array) -> ActiveItems:
-    """Counting sort of the batch by item; `counts` (n_items,) is zero before and after, so only touched items cost."""
-    return _touched(_invert, batch, counts)
+    """Counting sort of the batch by item; `counts` (n_items,) is zero before and after, so only active items cost time."""
+    return _active_items(_invert, batch, counts)
 
 
 @kernel
 def _part_users(offsets, parts):
-    """(parts + 1,) where each part of a batch's users begins, so that all have about as many rows."""
+    """(parts + 1,) first user of each part, so that all parts have about equally many rows."""
     starts = np.zeros(parts + 1, np.int64)
     for part in range(1, parts + 1):
         user = starts[part - 1]
@@ -69,8 +69,8 @@ def _part_users(offsets, parts):
 
 @kernel
 def _running_places(counts, items, starts, own):
-    """Turns counts (kinds, parts, n_items) into where each part places its own and its sampled visits; fills the others."""
-    place, n_touched = 0, 0
+    """Turns counts (kinds, parts, n_items) into the positions from which each part writes; fills the other arrays."""
+    place, n_active = 0, 0
     for item in range(counts.shape[2]):
         begin = place
         for kind in range(counts.shape[0]):
@@ -81,10 +81,10 @@ def _running_places(counts, items, starts, own):
             if kind == 0:
                 middle = place
         if place > begin:
-            items[n_touched], starts[n_touched], own[n_touched] = item, begin, middle
-            n_touched += 1
-    starts[n_touched] = place
-    return n_touched
+            items[n_active], starts[n_active], own[n_active] = item, begin, middle
+            n_active += 1
+    starts[n_active] = place
+    return n_active
 
 
 @parallel_kernel
@@ -95,12 +95,12 @@ def _invert_in_parts(batch, counts, items, starts, own, visits):
         for n in range(parts[part], parts[part + 1]):
             for p in range(batch.offsets[n], batch.offsets[n + 1]):
                 counts[0 if p < batch.own[n] else 1, part, batch.items[p]] += 1
-    n_touched = _running_places(counts, items, starts, own)
+    n_active = _running_places(counts, items, starts, own)
     for part in prange(counts.shape[1]):
         for n in range(parts[part], parts[part + 1]):
             _place(batch.items, batch.offsets[n], batch.own[n], n, counts[0, part], visits)
             _place(batch.items, batch.own[n], batch.offsets[n + 1], n, counts[-1, part], visits)
-    return n_touched
+    return n_active
 
 
 def invert_in_parts(batch: Batch, counts: Int32Array) -> ActiveItems:
@@ -108,15 +108,15 @@ def invert_in_parts(batch: Batch, counts: Int32Array) -> ActiveItems:
 
     For batches of far more rows than items.
 
-    Each part of the users counts its visits to each item, running sums say where it places them, and it does: in the
-    batch's order, however many parts there are and whatever thread does them when. Touched items come in ascending order.
+    Each part of the users counts its rows of each item; running sums give the positions from which it writes them. The
+    result is in the order of the batch, whatever the number of parts and threads; active items are ascending.
     """
-    return _touched(_invert_in_parts, batch, counts)
+    return _active_items(_invert_in_parts, batch, counts)
 
 
 @kernel
 def count_visits(batch, active_items, in_lists, in_histories):
-    """(t,) how often the penalty of each touched item counts: for its part in lists, and for its part in histories."""
+    """Fills how often the penalty of each active item counts, in lists and in histories; (t,) each."""
     for t in range(active_items.items.size):
         lo, own, hi = active_items.starts[t], active_items.own[t], active_items.starts[t + 1]
         in_histories[t], in_lists[t] = own - lo, 0.0

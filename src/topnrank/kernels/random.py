@@ -1,4 +1,4 @@
-"""Random numbers by counter inside kernels: the t-th draw of a key, the same as `rng.uniforms` gives."""
+"""Counter-based random numbers in kernels, bit for bit those of `topnrank.rng`."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _S30, _S27, _S31, _S11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
 SAMPLING = np.uint64(1 << 40)
-"""Draws from here on choose the sampled items of a list; those before belong to its objective."""
+"""Draws with counters from here on sample the items of a list; those below belong to its objective."""
 
 
 @kernel
@@ -36,5 +36,5 @@ def uniform(key, counter):
 
 @kernel
 def draw_below(key, counter, n):
-    """Draw number `counter` of `key`: a whole number from 0 to n - 1."""
+    """Draw number `counter` of `key`: an integer from 0 to n - 1."""
     return min(int(uniform(key, np.uint64(counter)) * n), n - 1)

@@ -1,8 +1,8 @@
 """Sorting one list by descending score, stable, hence deterministic under ties.
 
 Scores of a list are spread over a range, so each falls into one of 2 m equal parts of it by one multiplication: a counting
-sort by parts, then an insertion sort that only has to put right what shares a part. That is O(m) unless the scores crowd
-into few parts, which the counts tell beforehand; then, and where the range is not finite, runs are merged.
+sort by parts, then an insertion sort of what shares a part. That is O(m) unless the scores crowd into few parts, which the
+counts show beforehand; then, and where the range is not finite, a merge sort is used.
 """
 
 import numpy as np
@@ -77,7 +77,7 @@ def _count_parts(f, part, starts):
         return False
     for i in range(m):
         place = (high - f[i]) * scale
-        part[i] = np.int32(place) if place < PARTS * m else 0  # a score that is no number must not lead outside
+        part[i] = np.int32(place) if place < PARTS * m else 0  # NaN must not index outside
     starts[:] = 0
     for i in range(m):
         starts[part[i] + 1] += 1

@@ -7,17 +7,13 @@ from topnrank.kernels.jit import kernel, parallel_kernel, prange
 from topnrank.kernels.updates import dot
 from topnrank.kernels.vectors import MASK, ROWS, WIDTH, at_least, count, lane_maxima, lowest, multiply
 
-# ----------------------------------------------------------------------------------------------------
-# Scores of given pairs and of whole blocks, and the n best of a block of scores.
-
-
 GROUP = 252
 """Users that share one packing of the items; it costs about as much as the scores of 20 users."""
 PANELS = 16
 """Panels of `vectors.WIDTH` items that are packed at once: with 64 factors, 64 kB of a core's cache."""
 
 _PER_PART, MAXIMA = 20, 4 * MASK
-"""Places of a list for each MASK lanes of `score_reached`, and the most lanes there are."""
+"""List positions for each MASK lanes of `score_reached`, and the largest number of lanes."""
 
 
 @parallel_kernel
@@ -29,7 +25,7 @@ def pair_scores(U, V, b, users, items, scores):
 
 @kernel
 def _pack(V, b, first, panels):
-    """The items from `first` on as panels (1 + k, WIDTH), biases in the first row; returns how many panels are filled."""
+    """Packs items from `first` on into panels (1 + k, WIDTH), biases in the first row; returns the number of panels."""
     n = min(PANELS, (V.shape[0] - first + WIDTH - 1) // WIDTH)
     for panel in range(n):
         for lane in range(WIDTH):
@@ -42,7 +38,7 @@ def _pack(V, b, first, panels):
 
 @kernel
 def _score_tile(own, panels, item, block, edge):
-    """The scores of some users for the items of the panels; a panel over the edge of `block` goes by way of `edge`."""
+    """Scores of some users for the items of the panels; a panel that exceeds `block` is computed in `edge` and copied."""
     n_users, n_items = block.shape
     for row in range(0, n_users, ROWS):
         for panel in range(panels.shape[0]):
@@ -82,7 +78,7 @@ def scores_of(U: Float32Array, V: Float32Array, b: Float32Array) -> Float32Array
 
 @parallel_kernel
 def mask_seen(block: Float32Array, indptr: Int64Array, indices: Int32Array, users: Int64Array) -> None:
-    """NaN for the items that each row's user has had; a user below 0 has had none."""
+    """Sets the scores of the items that the user of each row has seen to NaN; users below 0 have seen none."""
     for row in prange(users.size):
         if users[row] >= 0:
             for place in range(indptr[users[row]], indptr[users[row] + 1]):
@@ -91,7 +87,7 @@ def mask_seen(block: Float32Array, indptr: Int64Array, indices: Int32Array, user
 
 @kernel
 def _insert(scores, items, filled, score, item):
-    """Puts an item behind all that are not worse; the last one of a full list goes."""
+    """Inserts an item after all that are not worse; a full list loses its last item."""
     place = min(filled, scores.size - 1)
     while place > 0 and scores[place - 1] < score:
         scores[place], items[place] = scores[place - 1], items[place - 1]
@@ -101,9 +97,9 @@ def _insert(scores, items, filled, score, item):
 
 @kernel
 def score_reached(row, k, maxima):
-    """A score that at least k candidates reach, and not many more; -inf where the row or k is unfit for the trick.
+    """A score that at least k candidates reach, and not many more; -inf where the row is too short or k too large.
 
-    The row is dealt out to more than k lanes: the k-th highest of the lanes' maxima is such a score.
+    The row is split into more than k lanes: the k-th highest of the maxima of the lanes is such a score.
     """
     parts = (k + _PER_PART - 1) // _PER_PART
     blocks = row.size // (parts * MASK)
@@ -127,7 +123,7 @@ def _best_of(row, scores, maxima, items):
     """Fills the list `items`, best first; `scores`, of its length, and `maxima` are scratch."""
     filled, item, k = 0, 0, scores.size
     floor = score_reached(row, k, maxima)
-    while item + MASK <= row.size:  # most of them are turned away, many at once
+    while item + MASK <= row.size:  # most of them are rejected, many at once
         mask = at_least(row, item, floor)
         while mask:
             candidate = item + lowest(mask)
@@ -151,19 +147,15 @@ def _top_items(block, top):
 
 
 def top_items(block: Float32Array, k: int) -> Int64Array:
-    """(n_users, k) items of the highest scores, best first, equal scores by item; NaN is no candidate, -1 no item."""
+    """(n_users, k) items of the highest scores, best first, ties by item; NaN is left out, -1 where no item is left."""
     top = np.full((block.shape[0], k), -1, np.int64)
     _top_items(block, top)
     return top
 
 
-# ----------------------------------------------------------------------------------------------------
-# The n best of a block of scores with at most so many of a group.
-
-
 @kernel
 def _victim(scores, chosen, groups, item, most):
-    """Where the list loses an item for `item`: its last place, that of its group's worst, or -1 when it is no better."""
+    """Position that `item` replaces: the last one, that of the worst of its group, or -1 if it does not enter the list."""
     score, group = scores[item], groups[item]
     last = chosen.size - 1
     if np.isnan(score) or (chosen[last] >= 0 and score <= scores[chosen[last]]):
@@ -196,9 +188,9 @@ def _top_items_by_group(block, groups, most, top):
 
 
 def top_items_by_group(block: Float32Array, k: int, groups: Int32Array, most: int) -> Int64Array:
-    """As `serving.top_items`, walking down from the best and passing over an item whose group has `most` in the list.
+    """As `top_items`, with at most `most` items of a group: those beyond are skipped on the way down from the best.
 
-    groups[item] is a number from 0, or -1 for an item that is never passed over. One pass is exact: the walk yields the k
+    groups[item] is a number from 0, or -1 for an item that is never skipped. One pass is exact: the walk yields the k
     best of the union of each group's `most` best, and an item that loses to those once loses for good.
     """
     top = np.full((block.shape[0], k), -1, np.int64)

@@ -1,20 +1,20 @@
-"""One step of one row of parameters; a rule is three numbers: whether AdaGrad, the rate, and the decay 2 lambda."""
+"""SGD and AdaGrad steps of rows of parameters; a rule is three numbers: whether AdaGrad, the rate, the decay 2 lambda."""
 
 import numpy as np
 
 from topnrank.kernels.jit import kernel, leaf_kernel, parallel_kernel, prange, summing_kernel
 
 CHUNKS = 2**6
-"""Parts of the loop over touched items, each with scratch of its own; items step one by one, so bits do not depend on it."""
+"""Parts of the loop over active items, each with its own scratch; each item steps alone, so bits do not depend on it."""
 BLOCK = 16
-"""Neighbors that stay together: a chunk has every `CHUNKS`-th block, so that all chunks have about as much to do."""
+"""Items that stay together: a chunk has every `CHUNKS`-th block, so that all chunks have about equally much to do."""
 SUM = (False, -1.0, 0.0)
 """The rule under which a step from 0 leaves the sum of the gradients, exactly: plain descent by -1 without a penalty."""
 
 
 @leaf_kernel
 def _place_of(chunk):
-    """The bits of a chunk's number in reverse: blocks that follow each other go to chunks, and so threads, far apart."""
+    """The bits of a chunk's number in reverse: adjacent blocks go to distant chunks, and so to different threads."""
     place = 0
     for bit in range(6):
         place |= ((chunk >> bit) & 1) << (5 - bit)
@@ -23,14 +23,14 @@ def _place_of(chunk):
 
 @leaf_kernel
 def chunk_size(chunk, size):
-    """How many of `size` items a chunk has."""
+    """How many of `size` items are in a chunk."""
     whole, rest = divmod(size, CHUNKS * BLOCK)
     return whole * BLOCK + min(max(rest - _place_of(chunk) * BLOCK, 0), BLOCK)
 
 
 @leaf_kernel
 def place_in_chunk(chunk, turn):
-    """The item that comes in this turn of a chunk."""
+    """The item at position `turn` of a chunk."""
     return (turn // BLOCK * CHUNKS + _place_of(chunk)) * BLOCK + turn % BLOCK
 
 
@@ -52,10 +52,10 @@ def add_two(out, a, x, b, y):
 
 @leaf_kernel
 def step_row(rule, visits, gradient, row, accumulator):
-    """Adds the penalty of `visits` visits to `gradient` and steps `row`; returns the squared distance moved.
+    """Adds `visits` times the penalty to `gradient` and steps `row`; returns the squared distance moved.
 
     Plain descent: row -= rate * g. AdaGrad: accumulator += g^2, row -= rate * g / sqrt(accumulator), per coordinate.
-    `gradient` is left holding the step: a loop without a running sum is what wide registers can do.
+    `gradient` is left holding the step, because only a loop without a running sum vectorizes.
     """
     rate = np.float32(rule[1])
     decay = np.float32(rule[2] * visits)
@@ -88,7 +88,7 @@ def step_number(rule, visits, gradient, values, accumulators, i):
 
 @parallel_kernel
 def step_rows(rule, items, visits, gradients, values, accumulators, moved):
-    """`step_row` of the rows `items` of a block by sums that are known; (n,) visits, (n, k) gradients, left as the steps."""
+    """`step_row` of the rows `items` by known gradient sums; visits (n,), gradients (n, k), which are left as the steps."""
     for t in prange(items.size):
         moved[t] = step_row(rule, visits[t], gradients[t], values[items[t]], accumulators[items[t]])
 
@@ -103,7 +103,7 @@ def add_rows(places, rows, totals):
 
 @kernel
 def add_up(report, moved_users, moved_items, total):
-    """total = the sums of the two columns of `report`, and of all that moved."""
+    """total = the sums of the two columns of `report`, and the sum of all distances moved."""
     total[:] = 0.0
     for n in range(report.shape[0]):
         total[0] += report[n, 0]

@@ -64,7 +64,7 @@ def test_policies_have_names_and_come_back_from_files(policy):
 def test_a_scale_without_a_top_is_refused(policy):
     with pytest.raises(DataError, match="the largest rating or weight is 0"):
         policy(Interactions.from_arrays([1, 1], [1, 2], ratings=[0, -1]))
-    with pytest.raises(ParameterError, match=r"maximum must be above 0, got 0"):
+    with pytest.raises(ParameterError, match=r"maximum must be a finite number above 0, got 0"):
         type(policy)(maximum=0)
     with pytest.raises(ParameterError, match="maximum must be a finite number"):
         type(policy)(maximum=np.inf)

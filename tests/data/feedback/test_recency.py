@@ -94,7 +94,7 @@ def test_json_and_back():
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: Recency(Unary(), 0), ParameterError, "Recency.half_life_days must be above 0, got 0"),
+        (lambda: Recency(Unary(), 0), ParameterError, "Recency.half_life_days must be a finite number above 0, got 0"),
         (lambda: Recency(Unary(), float("inf")), ParameterError, "Recency.half_life_days must be a finite number"),
         (lambda: Recency("unary"), ParameterError, "Recency.base must be a feedback policy"),
         (lambda: Recency(Unary(), 3, "now"), ParameterError, "Recency.latest must be a finite number"),

@@ -65,7 +65,7 @@ TEXTS: dict[str, tuple[str, str | bytes, tuple[str, ...]]] = {
         ("line 2", "0xe9", "UTF-8"),
     ),
     "utf-16": ("a.csv", GOOD.encode("utf-16"), ("a.csv", "UTF-16", "UTF-8")),
-    "field missing": ("a.csv", GOOD + "7,99\n", ("a.csv, line 2002", "3 fields", "got 2", "mend")),
+    "field missing": ("a.csv", GOOD + "7,99\n", ("a.csv, line 2002", "3 fields", "got 2", "fix")),
     "field too many": ("a.csv", "user,item,rating\n1,1,5\n1,2,3,4\n", ("line 3", "3 fields", "got 4")),
     "field missing in ::": ("a.dat", "1::2::3\n1::3\n", ("a.dat, line 2", "3 fields", "'::'", "got 2")),
     "after quoted line end": ("a.csv", 'user,title,rating\n1,"a\nb",5\n\n1,c,bad\n', ("a.csv, line 5", "'bad'")),
@@ -137,10 +137,10 @@ def test_folder_of_empty_files(tmp_path: Path) -> None:
 
 def test_special_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    assert_says(message(tmp_path / "pipe"), "pipe: is no regular file")
+    assert_says(message(tmp_path / "pipe"), "pipe: is not a regular file")
     (tmp_path / "parts").mkdir()
     (tmp_path / "parts" / "gone.csv").symlink_to(tmp_path / "nowhere.csv")
-    assert_says(message(tmp_path / "parts"), "gone.csv: is no regular file", "broken link")
+    assert_says(message(tmp_path / "parts"), "gone.csv: is not a regular file", "broken link")
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="the superuser may read every folder")

@@ -10,7 +10,7 @@ from topnrank import DataError, read
 from topnrank.data.readers import text as readers_survey
 from topnrank.data.readers import text as readers_text
 
-PLAIN_CONTEXT = ["1,10,0.5,1000000000", "20,11,3,1000000001", "0,12,0,1000000002", "7,0,5,1000000003"]
+PLAIN = ["1,10,0.5,1000000000", "20,11,3,1000000001", "0,12,0,1000000002", "7,0,5,1000000003"]
 ODD = [
     "007,10",
     "+7,10",
@@ -38,17 +38,17 @@ def written(folder, lines, end="\n"):
 @pytest.mark.parametrize("odd", ODD)
 def test_one_odd_field_keeps_its_column_as_text_would(tmp_path, monkeypatch, odd, end, block):
     monkeypatch.setattr(readers_survey, "_BLOCK_BYTES", block)
-    path = written(tmp_path, [*PLAIN_CONTEXT, f"{odd},4,1000000004"], end)
+    path = written(tmp_path, [*PLAIN, f"{odd},4,1000000004"], end)
     found = read(path)
-    monkeypatch.setattr(readers_text.TextSource, "_parse_integer_ids", lambda *_: None)
+    monkeypatch.setattr(readers_text.TextFile, "_parse_integer_ids", lambda *_: None)
     assert found.fingerprint() == read(path).fingerprint()
 
 
 def test_plain_files_are_read_as_integers_at_once(tmp_path, monkeypatch):
     parsed = []
-    parse = readers_text.TextSource._parse
-    monkeypatch.setattr(readers_text.TextSource, "_parse", lambda *a, **k: parsed.append(1) or parse(*a, **k))
-    assert read(written(tmp_path, PLAIN_CONTEXT)).users.ids.tolist() == [0, 1, 7, 20]
+    parse = readers_text.TextFile._parse
+    monkeypatch.setattr(readers_text.TextFile, "_parse", lambda *a, **k: parsed.append(1) or parse(*a, **k))
+    assert read(written(tmp_path, PLAIN)).users.ids.tolist() == [0, 1, 7, 20]
     assert str(parse(*_source(tmp_path), has_quotes=False).schema.field("user").type) == "int64"
     assert len(parsed) == 1
 
@@ -80,5 +80,5 @@ def test_any_ids_are_what_they_would_be_as_text(tmp_path, fields):
 
     found = outcome()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(readers_text.TextSource, "_parse_integer_ids", lambda *_: None)
+        patch.setattr(readers_text.TextFile, "_parse_integer_ids", lambda *_: None)
         assert outcome() == found

@@ -40,17 +40,17 @@ def test_only_likes_ever_enter_the_lists_of_mfadg():
 @pytest.mark.parametrize(
     ("kind", "values", "message"),
     [
-        (BPR, {"negatives": -1}, "BPR.negatives must be a whole number of at least 0, got -1"),
-        (BPR, {"tries": 0}, "BPR.tries must be a whole number of at least 1, got 0"),
-        (BPR, {"pairs": 1.5}, "BPR.pairs must be a whole number of at least 1, got 1.5"),
+        (BPR, {"negatives": -1}, "BPR.negatives must be an integer of at least 0, got -1"),
+        (BPR, {"tries": 0}, "BPR.tries must be an integer of at least 1, got 0"),
+        (BPR, {"pairs": 1.5}, "BPR.pairs must be an integer of at least 1, got 1.5"),
         (BPR, {"pairs": 300, "tries": 300}, "BPR: pairs * tries must be at most 65536, got 300 * 300"),
-        (WARP, {"negatives": 2.0}, "WARP.negatives must be a whole number of at least 0, got 2.0"),
-        (WARP, {"tries": 0}, "WARP.tries must be a whole number of at least 1, got 0"),
+        (WARP, {"negatives": 2.0}, "WARP.negatives must be an integer of at least 0, got 2.0"),
+        (WARP, {"tries": 0}, "WARP.tries must be an integer of at least 1, got 0"),
         (WARP, {"tries": 65537}, "WARP: tries must be at most 65536, got 65537"),
         (WARP, {"margin": 0.0}, "WARP.margin must be a finite number above 0, got 0.0"),
-        (MFADG, {"negatives": 0}, "MFADG.negatives must be a whole number of at least 1, got 0"),
+        (MFADG, {"negatives": 0}, "MFADG.negatives must be an integer of at least 1, got 0"),
         (MFADG, {"steepness": float("nan")}, "MFADG.steepness must be a finite number above 0, got nan"),
-        (BPR, {"factors": 0}, "BPR.factors must be a whole number of at least 1, got 0"),
+        (BPR, {"factors": 0}, "BPR.factors must be an integer of at least 1, got 0"),
     ],
 )
 def test_bad_values_are_refused(kind, values, message):

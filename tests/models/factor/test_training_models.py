@@ -288,7 +288,7 @@ def test_centered_feedback_is_the_choice_for_ratings():
 
 @pytest.mark.parametrize("n", [0, -1, 2.5, True])
 def test_similar_items_are_asked_for_by_a_whole_number(by_history, n):
-    with pytest.raises(ParameterError, match=r"similar_items: n must be a whole number of at least 1"):
+    with pytest.raises(ParameterError, match=r"similar_items: n must be an integer of at least 1"):
         by_history.similar_items(by_history.item_ids_[0], n=n)
 
 

@@ -289,7 +289,7 @@ def test_ratings_without_a_like_are_refused():
         ({"task": "catalog", "metric": "mrr"}, "knows metric='dcg' only"),
         ({"task": "rated", "negatives": 10}, "for the whole catalog"),
         ({"task": "rated", "neighbors": 10}, "for the whole catalog"),
-        ({"task": "catalog", "negatives": -1}, "negatives must be a whole number"),
+        ({"task": "catalog", "negatives": -1}, "negatives must be an integer"),
         ({"task": "catalog", "sampling": "hard"}, "sampling must be"),
         ({"task": "catalog", "dislikes": "drop"}, "dislikes must be"),
         ({"task": "catalog", "neighbor_penalty": -1.0}, "neighbor_penalty"),

@@ -26,7 +26,6 @@ from topnrank.errors import ParameterError
 if TYPE_CHECKING:
     from topnrank.data import Interactions
     from topnrank.experiments.compare.result import Comparison
-    from topnrank.experiments.statistics import PairedTest
     from topnrank.models.base import Model
 
 
@@ -248,6 +247,7 @@ def compare(
     """
     from topnrank.experiments.compare.run import compare as run_comparison
     from topnrank.experiments.report.terminal import as_json, show
+    from topnrank.experiments.statistics import paired_tests
 
     output = printing.output()
     models = contest.rows()
@@ -258,7 +258,7 @@ def compare(
     data = contest.rows_of_data(reading, output)
     where: dict[str, Any] = asdict(running) | {"progress": not output.quiet}
     comparison = run_comparison(models, data, **options, **where)
-    tests = _tests(comparison, telling.reference, output)
+    tests = paired_tests(comparison, telling.reference)
     telling.write(comparison)
     if not output.as_json:
         show(comparison, tests, output)
@@ -274,15 +274,3 @@ def _check_reference(reference: str | None, models: "dict[str, Model]", *, contr
 
     if reference is not None:
         one_of("--reference", reference, tuple(row.name for row in rows_of(models, controls=controls)))
-
-
-def _tests(comparison: "Comparison", reference: str | None, output: Output) -> "list[PairedTest]":
-    """Paired tests; a note where there is no SciPy for them."""
-    from importlib.util import find_spec
-
-    from topnrank.experiments.statistics import paired_tests
-
-    if find_spec("scipy") is None:
-        output.note("no tests were made, they need SciPy; install it with: pip install 'topnrank[compare]'")
-        return []
-    return paired_tests(comparison, reference)

@@ -17,7 +17,7 @@ from topnrank.errors import ParameterError
 
 if TYPE_CHECKING:
     from topnrank import Interactions
-    from topnrank.data.summary import Spread
+    from topnrank.data.summary import Distribution
 
 data = typer.Typer(
     name="data",
@@ -97,8 +97,8 @@ def fetch(
 ) -> None:
     """Fetch data sets into the cache folder.
 
-    What is on this machine already is not fetched again. A broken download goes on where it broke off when the same
-    command is run again. The archive is checked against the checksum that its owners publish.
+    What is on this machine already is not fetched again. A download whose connection breaks is begun again. The archive
+    is checked against the checksum that its owners publish.
 
     \b
     Examples:
@@ -162,14 +162,14 @@ def describe(describing: Describing, reading: Reading, printing: Printing) -> No
       topnrank data describe ratings.csv --plot ratings.png
       topnrank data describe amazon-video-games --min-user-items 0 --json
     """
-    from topnrank.data.summary import Spread
+    from topnrank.data.summary import Distribution
 
     output = printing.output()
     if describing.plot is not None:
         require_figure(describing.plot)
         require_writable(describing.plot)
     rows, origin = _load(describing, reading, output)
-    lists, popularity = Spread.over_users(rows), Spread.over_items(rows)
+    lists, popularity = Distribution.over_users(rows), Distribution.over_items(rows)
     facts = origin | _facts_of_rows(rows, lists, popularity)
     tenths = {f"{10 * k}-{10 * (k + 1)} %": share for k, share in enumerate(popularity.tenths().tolist())}
     output.show(facts_table(facts), "")
@@ -182,7 +182,7 @@ def describe(describing: Describing, reading: Reading, printing: Printing) -> No
     output.result({**facts, **charts, "plot": describing.plot})
 
 
-def _facts_of_rows(rows: "Interactions", lists: "Spread", popularity: "Spread") -> dict[str, Any]:
+def _facts_of_rows(rows: "Interactions", lists: "Distribution", popularity: "Distribution") -> dict[str, Any]:
     facts = facts_of(rows)
     del facts["rows_per_user"]  # told in more detail by the list lengths
     shares = {"top 1 % of items": popularity.top_share(0.01), "top 10 % of items": popularity.top_share(0.1)}

@@ -3,7 +3,6 @@
 import inspect
 import time
 from dataclasses import dataclass, fields
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -293,11 +292,9 @@ def _start_spark(master: str | None, output: Output) -> None:
 
 def _must_compile() -> bool:
     """Whether no process has left compiled kernels on this machine yet."""
-    if find_spec("numba") is None:
-        return False
-    from topnrank.kernels.jit import cache_folder
+    from topnrank.kernels.jit import kernel_folder
 
-    folder = cache_folder()
+    folder = kernel_folder()
     return folder is None or next(folder.rglob("*.nbi"), None) is None
 
 

@@ -11,10 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from shutil import copyfileobj
-from typing import IO, Any, Literal, TypedDict, Unpack
+from typing import Any, Literal, TypedDict, Unpack
 
-import platformdirs
-
+from topnrank._cache import cache_folder
 from topnrank._checks import one_of
 from topnrank.data.datasets.download import download, published_md5
 from topnrank.data.datasets.registry import DATASETS, Dataset
@@ -37,7 +36,7 @@ class Fetching(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class Source:
+class LocalCopy:
     """A data set on this machine."""
 
     path: Path
@@ -46,12 +45,12 @@ class Source:
 
 @dataclass(frozen=True)
 class Fetched:
-    """What `fetch_dataset` found or brought."""
+    """What `fetch_dataset` found or downloaded."""
 
-    source: Source
+    source: LocalCopy
     is_new: bool
     md5: str | None
-    """The published checksum that a new archive was found to have; None where none is published."""
+    """The published checksum of a new archive, which it has; None where none is published."""
 
 
 def load_dataset(name: str, *, min_user_items: int | None = None, **fetching: Unpack[Fetching]) -> Interactions:
@@ -88,18 +87,18 @@ def load_titles(name: str, **fetching: Unpack[Fetching]) -> dict[int, str] | Non
 
 
 def fetch_dataset(name: str, **fetching: Unpack[Fetching]) -> Fetched:
-    """Makes sure that a data set is on this machine, and tells where."""
+    """Downloads a data set unless it is on this machine."""
     return _obtain(_dataset(name), fetching)
 
 
-def find_dataset(name: str, folder: str | os.PathLike[str] | None = None) -> Source | None:
+def find_dataset(name: str, folder: str | os.PathLike[str] | None = None) -> LocalCopy | None:
     """Where a data set is on this machine; None if it would have to be fetched."""
     return next(_sources(_dataset(name), _folder({"folder": folder})), None)
 
 
 def data_folder() -> Path:
-    """The cache folder for archives and what is taken out of them."""
-    return Path(os.environ.get("TOPNRANK_CACHE") or platformdirs.user_cache_dir("topnrank")) / "data"
+    """The cache folder for archives and what is extracted from them."""
+    return cache_folder() / "data"
 
 
 def _dataset(name: str) -> Dataset:
@@ -117,24 +116,24 @@ def _folder(fetching: Fetching) -> Path | None:
     return folder
 
 
-def _sources(dataset: Dataset, folder: Path | None) -> Iterator[Source]:
+def _sources(dataset: Dataset, folder: Path | None) -> Iterator[LocalCopy]:
     """All copies on this machine, the best first."""
     if folder is not None:
         yield from _local_sources(dataset, folder)
     cached = data_folder() / dataset.archive
     if cached.is_file():
-        yield Source(cached, "archive")
+        yield LocalCopy(cached, "archive")
 
 
-def _local_sources(dataset: Dataset, folder: Path) -> Iterator[Source]:
+def _local_sources(dataset: Dataset, folder: Path) -> Iterator[LocalCopy]:
     if (folder / dataset.archive).is_file():
-        yield Source(folder / dataset.archive, "archive")
+        yield LocalCopy(folder / dataset.archive, "archive")
     for name in dataset.folders:
         if (folder / name / PurePosixPath(dataset.rows.member).name).is_file():
-            yield Source(folder / name, "folder")
+            yield LocalCopy(folder / name, "folder")
     for name in dataset.parquet_files:
         if (folder / name).is_file():
-            yield Source(folder / name, "parquet")
+            yield LocalCopy(folder / name, "parquet")
 
 
 def _obtain(dataset: Dataset, fetching: Fetching) -> Fetched:
@@ -146,16 +145,12 @@ def _fetch(dataset: Dataset, fetching: Fetching) -> Fetched:
     if not fetching.get("fetch", True):
         raise DataError(f"{dataset.name} is not on this machine; {_where_to_put(dataset)}")
     url, target = _address(dataset), data_folder() / dataset.archive
-
-    def md5() -> str | None:
-        beside = published_md5(f"{url}.md5") if dataset.has_md5_beside else None
-        return beside or dataset.md5
-
+    md5 = (published_md5(f"{url}.md5") if dataset.has_md5_beside else None) or dataset.md5
     try:
-        found = download(url, target, progress=fetching.get("progress", True), md5=md5)
+        download(url, target, md5=md5, progress=fetching.get("progress", True))
     except DataError as error:
         raise DataError(f"{dataset.name} cannot be fetched: {error}; or {_where_to_put(dataset)}") from None
-    return Fetched(Source(target, "archive"), is_new=True, md5=found)
+    return Fetched(LocalCopy(target, "archive"), is_new=True, md5=md5)
 
 
 def _address(dataset: Dataset) -> str:
@@ -178,7 +173,7 @@ def _where_to_put(dataset: Dataset) -> str:
     )
 
 
-def _rows(dataset: Dataset, source: Source) -> Interactions:
+def _rows(dataset: Dataset, source: LocalCopy) -> Interactions:
     rows = dataset.rows
     if source.kind == "parquet":
         roles: dict[str, Any] = dict(dataset.parquet_files[source.path.name])
@@ -197,7 +192,7 @@ def _rows(dataset: Dataset, source: Source) -> Interactions:
     return replace(data, timestamps=data.timestamps // rows.ticks_per_second)
 
 
-def _titles_file(dataset: Dataset, source: Source) -> Path | None:
+def _titles_file(dataset: Dataset, source: LocalCopy) -> Path | None:
     """The file with the titles, if this copy has one."""
     if source.kind == "parquet":
         file = source.path.with_name(f"{dataset.name}.movies.parquet")
@@ -206,7 +201,7 @@ def _titles_file(dataset: Dataset, source: Source) -> Path | None:
     return file if file.is_file() else None
 
 
-def _member(dataset: Dataset, source: Source, member: str) -> Path:
+def _member(dataset: Dataset, source: LocalCopy, member: str) -> Path:
     """A file of the data set as a file on disk."""
     if source.kind == "folder":
         return source.path / PurePosixPath(member).name
@@ -214,36 +209,30 @@ def _member(dataset: Dataset, source: Source, member: str) -> Path:
 
 
 def _unpacked(archive: Path, member: str, folder: Path) -> Path:
-    """The member, taken out into `folder` unless it is there.
+    """The member, extracted into `folder` unless it is there.
 
-    Only members we name ourselves are taken out, under names of our own: whatever names the archive holds, nothing is
-    written elsewhere. The checksum in the path keeps members of different archives apart.
+    Only members of our choice are extracted, under names of our own: whatever names the archive holds, nothing is written
+    outside the folder. The checksum in the path keeps members of different archives apart.
     """
     try:
         with zipfile.ZipFile(archive) as packed:
-            info = _info(archive, packed, member)
+            if member not in packed.namelist():
+                found = ", ".join(packed.namelist()[:8]) or "nothing"
+                raise DataError(
+                    f"{archive}: has no file {member} in it, found {found}; it is not the official archive, fetch it again"
+                )
+            info = packed.getinfo(member)
             target = folder / f"{info.CRC:08x}" / PurePosixPath(member).name
             if not (target.is_file() and target.stat().st_size == info.file_size):
                 _make_folder(target.parent)
-                with packed.open(info) as content:
-                    write_atomically(target, lambda temporary: _copy(content, temporary))
+                write_atomically(target, lambda temporary: _extract(packed, info, temporary))
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise DataError(
-            f"{archive}: is no zip archive or a damaged one ({error}); remove it and fetch it again"
+            f"{archive}: is not a zip archive or a damaged one ({error}); remove it and fetch it again"
         ) from None
     except PermissionError:
         raise DataError(f"{archive}: may not be read; ask for permission or change it with chmod") from None
     return target
-
-
-def _info(archive: Path, packed: zipfile.ZipFile, member: str) -> zipfile.ZipInfo:
-    try:
-        return packed.getinfo(member)
-    except KeyError:
-        found = ", ".join(packed.namelist()[:8]) or "nothing"
-        raise DataError(
-            f"{archive}: has no file {member} in it, found {found}; it is not the official archive, fetch it again"
-        ) from None
 
 
 def _make_folder(folder: Path) -> None:
@@ -255,6 +244,6 @@ def _make_folder(folder: Path) -> None:
         ) from None
 
 
-def _copy(content: IO[bytes], target: Path) -> None:
-    with target.open("wb") as file:
+def _extract(packed: zipfile.ZipFile, info: zipfile.ZipInfo, target: Path) -> None:
+    with packed.open(info) as content, target.open("wb") as file:
         copyfileobj(content, file, 1 << 20)

@@ -14,6 +14,8 @@ from typing import TypedDict, Unpack, final
 
 import numpy as np
 
+from topnrank._checks import require_integer, require_number
+from topnrank._csr import indptr_from_counts, row_owner
 from topnrank._typing import Float32Array, Float64Array, Int32Array, Int64Array, IntArray
 from topnrank.data.datasets._synthetic_kernel import Market, affinities, choose_items, rating_times
 from topnrank.data.ids import IdMap
@@ -75,14 +77,13 @@ class Recipe:
 
     def __post_init__(self) -> None:
         for name, least in (("users", 1), ("items", 1), ("factors", 1), ("min_list", 0), ("seed", 0)):
-            _require_whole(name, getattr(self, name), least)
-        _require_whole("ratings", self.rows, 1)
+            require_integer(name, getattr(self, name), least)
+        require_integer("ratings", self.rows, 1)
         if self.rows > self.users * self.items:
             most = self.users * self.items
             raise ParameterError(f"ratings must be at most users x items = {most}, got {self.rows}; ask for fewer")
-        for name, spread in (("taste", self.taste), ("noise", self.noise)):
-            if not (isinstance(spread, int | float) and 0 <= spread < np.inf):
-                raise ParameterError(f"{name} must be a finite number of at least 0, got {spread!r}")
+        require_number("taste", self.taste, at_least=0)
+        require_number("noise", self.noise, at_least=0)
 
     @property
     def rows(self) -> int:
@@ -98,11 +99,6 @@ class Recipe:
         drawn = self.stream(purpose).standard_normal(shape, dtype=np.float32)
         drawn *= np.float32(spread)
         return drawn
-
-
-def _require_whole(name: str, value: object, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ParameterError(f"{name} must be a whole number of at least {least}, got {value!r}")
 
 
 @final
@@ -134,7 +130,7 @@ def synthetic(
 def plant(recipe: Recipe) -> Planted:
     """The data of `recipe` with the preferences behind it."""
     lengths = _list_lengths(recipe)
-    indptr = np.append(0, np.cumsum(lengths))
+    indptr = indptr_from_counts(lengths)
     rank = _ranks(recipe)
     quality = _quality(rank, recipe)
     market = _market(rank, recipe)
@@ -176,7 +172,7 @@ def _list_lengths(recipe: Recipe) -> Int64Array:
 
 
 def _rounded(lengths: Float64Array, total: int) -> Int64Array:
-    """Whole numbers next to `lengths` whose sum is `total`: the largest fractions are rounded up."""
+    """Integers next to `lengths` whose sum is `total`: the largest fractions are rounded up."""
     whole = np.floor(lengths).astype(np.int64)
     up = np.argsort(whole - lengths, kind="stable")[: total - whole.sum()]
     whole[up] += 1
@@ -216,7 +212,7 @@ def _leniency(lengths: Int64Array, recipe: Recipe) -> Float32Array:
 
 def _sorted_rows(indptr: Int64Array, indices: Int32Array, items: int) -> Int32Array:
     """`indices` ascending within each user."""
-    key = np.repeat(np.arange(indptr.size - 1) * items, np.diff(indptr))
+    key = row_owner(indptr) * items
     key += indices
     key.sort()
     key %= items

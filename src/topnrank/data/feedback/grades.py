@@ -10,10 +10,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from topnrank._checks import require_number
 from topnrank._typing import Float64Array
-from topnrank.data.feedback.policies import Unary, WeightColumn, described, rated_pairs, require_finite
+from topnrank.data.feedback.policies import Unary, WeightColumn, described, rated_pairs
 from topnrank.data.interactions import Interactions
-from topnrank.errors import DataError, ParameterError
+from topnrank.errors import DataError
 
 
 @dataclass(frozen=True)
@@ -27,9 +28,7 @@ class Graded(ABC):
 
     def __post_init__(self) -> None:
         if self.maximum is not None:
-            require_finite(f"{type(self).__name__}.maximum", self.maximum)
-            if self.maximum <= 0:
-                raise ParameterError(f"{type(self).__name__}.maximum must be above 0, got {self.maximum!r}")
+            require_number(f"{type(self).__name__}.maximum", self.maximum, above=0)
 
     def fitted_to(self, data: Interactions) -> Self:
         """The policy with the largest grade of `data` as its maximum."""

@@ -11,13 +11,12 @@ combined by a rule that each policy states:
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from math import isfinite
 from typing import Any, ClassVar, Protocol, TypeVar, final, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topnrank._checks import one_of
+from topnrank._checks import one_of, require_number
 from topnrank._typing import Float64Array
 from topnrank.data.duplicates import totals, winners
 from topnrank.data.interactions import Interactions
@@ -50,7 +49,7 @@ class Threshold:
     at: float = 4.0
 
     def __post_init__(self) -> None:
-        require_finite("Threshold.at", self.at)
+        require_number("Threshold.at", self.at)
 
     def __call__(self, data: Interactions) -> Interactions:
         """`data` with weights +1 and -1."""
@@ -96,7 +95,7 @@ class EventWeights:
         if not isinstance(self.weights, Mapping) or not self.weights:
             raise ParameterError(f"EventWeights.weights must map types to numbers, got {self.weights!r}")
         for name, weight in self.weights.items():
-            require_finite(f"EventWeights.weights[{name!r}]", weight)
+            require_number(f"EventWeights.weights[{name!r}]", weight)
         # a copy, since the policy must not change with the caller's mapping
         object.__setattr__(self, "weights", {name: float(weight) for name, weight in self.weights.items()})
 
@@ -208,7 +207,7 @@ class ItemCount:
     power: float = 1.0
 
     def __post_init__(self) -> None:
-        require_finite("ItemCount.power", self.power)
+        require_number("ItemCount.power", self.power)
 
     def __call__(self, data: Interactions) -> Interactions:
         """`data` with the weights of `base`, scaled for each user."""
@@ -240,12 +239,6 @@ def _needed(column: _Present | None, policy: str, what: str) -> _Present:
     if column is None:
         raise DataError(f"{policy} needs {what} and the data has none; name that column or choose another feedback")
     return column
-
-
-def require_finite(name: str, value: object) -> None:
-    """ParameterError unless `value` is a finite number."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not isfinite(value):
-        raise ParameterError(f"{name} must be a finite number, got {value!r}")
 
 
 def rated_pairs(data: Interactions, policy: str) -> tuple[Interactions, Float64Array]:

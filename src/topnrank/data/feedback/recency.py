@@ -5,8 +5,9 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
+from topnrank._checks import require_number
 from topnrank._typing import Int64Array
-from topnrank.data.feedback.policies import Feedback, ItemCount, described, require_finite
+from topnrank.data.feedback.policies import Feedback, ItemCount, described
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError, ParameterError
 
@@ -31,11 +32,9 @@ class Recency:
     """The moment from which ages are counted; None for the latest of the training rows."""
 
     def __post_init__(self) -> None:
-        require_finite("Recency.half_life_days", self.half_life_days)
-        if self.half_life_days <= 0:
-            raise ParameterError(f"Recency.half_life_days must be above 0, got {self.half_life_days!r}")
+        require_number("Recency.half_life_days", self.half_life_days, above=0)
         if self.latest is not None:
-            require_finite("Recency.latest", self.latest)
+            require_number("Recency.latest", self.latest)
         if not isinstance(self.base, Feedback):
             raise ParameterError(f"Recency.base must be a feedback policy, such as Unary(), got {self.base!r}")
 

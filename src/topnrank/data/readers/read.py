@@ -4,7 +4,7 @@ import os
 from bisect import bisect_right
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from itertools import accumulate
 from typing import Protocol
 
@@ -14,13 +14,13 @@ import pyarrow.compute as pc
 
 from topnrank._checks import one_of
 from topnrank._typing import Int64Array
-from topnrank.data.columns import Locate, is_text
+from topnrank.data.columns import is_text
 from topnrank.data.frames import Columns
 from topnrank.data.interactions import Interactions
 from topnrank.data.readers.files import FORMATS, DataFile, find_files
-from topnrank.data.readers.records import JsonSource, ParquetSource
+from topnrank.data.readers.records import JsonFile, ParquetFile
 from topnrank.data.readers.request import Request
-from topnrank.data.readers.text import TextSource, open_text
+from topnrank.data.readers.text import TextFile, open_text
 from topnrank.errors import DataError
 
 
@@ -66,25 +66,27 @@ def read(
     """
     if format is not None:
         one_of("format", format, FORMATS)
-    roles = {
-        "user": user,
-        "item": item,
-        "rating": rating,
-        "type": type,
-        "weight": weight,
-        "timestamp": timestamp,
-    }
+    roles = {"user": user, "item": item, "rating": rating, "type": type, "weight": weight, "timestamp": timestamp}
     request = Request(roles, separator=separator, header=header)
     with ExitStack() as copies:
-        table, columns, locate = _load(find_files(path, format, copies), request)
-        if table.num_rows == 0:
+        parts = [_read_part(file, request) for file in find_files(path, format, copies)]
+        columns, sources = parts[0].columns, [part.source for part in parts]
+        starts = [0, *accumulate(part.table.num_rows for part in parts)]
+        if starts[-1] == 0:
             raise DataError(f"{path}: has columns but no rows; at least one interaction is needed")
-        given = [table]
-        del table  # see `from_table`
-        return Interactions.from_table(given.pop(), columns, source=str(path), duplicates=duplicates, locate=locate)
+
+        def describe_row(row: int) -> str:
+            number = bisect_right(starts, row) - 1
+            return sources[number].describe_row(row - starts[number])
+
+        given = [_combined(parts)]
+        del parts  # the columns are freed one by one, see `from_table`
+        return Interactions.from_table(
+            given.pop(), columns, source=str(path), duplicates=duplicates, locate=describe_row
+        )
 
 
-class Source(Protocol):
+class OpenFile(Protocol):
     """A file opened by the reader of its format."""
 
     @property
@@ -92,10 +94,10 @@ class Source(Protocol):
         """The columns there are."""
 
     def table(self, roles: Mapping[str, str]) -> pa.Table:
-        """The columns to use, `roles` mapping what each is to its name."""
+        """The columns to use, their names by role."""
 
-    def parse_path(self, row: int) -> str:
-        """Words for a 0-based row of the table, such as "ratings.csv, line 18"."""
+    def describe_row(self, row: int) -> str:
+        """Describes a 0-based row of the table, such as "ratings.csv, line 18"."""
 
 
 @dataclass(frozen=True)
@@ -103,43 +105,34 @@ class _Part:
     """The rows of one file."""
 
     file: DataFile
-    source: Source
+    source: OpenFile
     columns: Columns
     table: pa.Table
 
 
-def _load(files: list[DataFile], request: Request) -> tuple[pa.Table, Columns, Locate]:
-    """All rows, their columns, and words for each row."""
-    parts = [_read_part(file, request) for file in files]
-    locate = _locator([part.source for part in parts], [part.table.num_rows for part in parts])
-    return _combined(parts), parts[0].columns, locate
-
-
-def _open_source(file: DataFile, request: Request) -> Source:
-    if file.format == "parquet":
-        return ParquetSource(file)
-    return JsonSource(file) if file.format == "jsonl" else open_text(file, request)
-
-
 def _read_part(file: DataFile, request: Request) -> _Part:
-    source = _open_source(file, request)
-    outside = {name: value for name, value in file.partitions.items() if name not in source.names}
-    columns = request.resolve([*source.names, *outside], file.name)
-    roles = {field.name: getattr(columns, field.name) for field in fields(columns)}
-    table = source.table({role: name for role, name in roles.items() if name in source.names})
+    source: OpenFile
+    if file.format == "parquet":
+        source = ParquetFile(file)
+    else:
+        source = JsonFile(file) if file.format == "jsonl" else open_text(file, request)
+    partitions = {name: value for name, value in file.partitions.items() if name not in source.names}
+    columns = request.resolve([*source.names, *partitions], file.name)
+    table = source.table({role: name for role, name in asdict(columns).items() if name in source.names})
     for name in columns.names():
-        if name in outside:
-            table = table.append_column(name, pa.repeat(pa.scalar(outside[name], pa.string()), table.num_rows))
+        if name in partitions:
+            table = table.append_column(name, pa.repeat(pa.scalar(partitions[name], pa.string()), table.num_rows))
     return _Part(file, source, columns, table)
 
 
 def _combined(parts: list[_Part]) -> pa.Table:
     """All rows in one table; an error that names the first file which does not fit the first one."""
-    first = parts[0]
-    tables = [part.table for part in parts]
-    all_text = all(isinstance(part.source, TextSource) for part in parts)
+    first, tables = parts[0], [part.table for part in parts]
+    all_text = all(isinstance(part.source, TextFile) for part in parts)
     if all_text:
-        tables = _text_where_one_is(tables)
+        # Columns that are text in one file are text in all: then the values, not the types, show which row is wrong.
+        text = {field.name: field for table in tables for field in table.schema if is_text(field.type)}
+        tables = [table.cast(pa.schema([text.get(field.name, field) for field in table.schema])) for table in tables]
     for part, table in zip(parts, tables, strict=True):
         if part.columns != first.columns:
             raise DataError(
@@ -154,35 +147,16 @@ def _combined(parts: list[_Part]) -> pa.Table:
                 " write the files alike"
             ) from None
     combined = pa.concat_tables(tables, promote_options="permissive")
-    return _with_integer_ids(combined, first.columns) if all_text else combined
-
-
-def _text_where_one_is(tables: list[pa.Table]) -> list[pa.Table]:
-    """Columns that are text in one table as text in all: the values, not the types, then tell which row is wrong."""
-    text = {field.name: field for table in tables for field in table.schema if is_text(field.type)}
-    return [table.cast(pa.schema([text.get(field.name, field) for field in table.schema])) for table in tables]
-
-
-def _with_integer_ids(table: pa.Table, columns: Columns) -> pa.Table:
-    for name in (columns.user, columns.item):
-        table = table.set_column(table.column_names.index(name), name, _integers_if_written_so(table[name]))
-    return table
-
-
-def _locator(sources: list[Source], counts: list[int]) -> Locate:
-    """Words for a row of the combined table, of which each source gave so many rows."""
-    starts = [0, *accumulate(counts)]
-
-    def locate(row: int) -> str:
-        number = bisect_right(starts, row) - 1
-        return sources[number].parse_path(row - starts[number])
-
-    return locate
+    for name in (first.columns.user, first.columns.item) if all_text else ():
+        if is_text(combined[name].type):
+            ids = _integers_if_written_so(combined[name])
+            combined = combined.set_column(combined.column_names.index(name), name, ids)
+    return combined
 
 
 def _integers_if_written_so(ids: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Text ids as int64 if each is written as its integer is: "7", not "007" or "+7"; else as they are."""
-    if ids.null_count or not is_text(ids.type):
+    """Text ids as int64 if each is written as its integer prints: "7", not "007" or "+7"; else as they are."""
+    if ids.null_count:
         return ids
     try:
         integers = ids.cast(pa.int64())

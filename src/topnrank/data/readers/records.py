@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -10,18 +10,18 @@ from typing import Any, final
 
 import pyarrow as pa
 import pyarrow.json
-import pyarrow.parquet
+import pyarrow.parquet as pq
 
 from topnrank.data.readers.files import DataFile, first_line, io_errors
 from topnrank.errors import DataError
-from topnrank.io.paths import AnyPath, RemotePath
+from topnrank.io.paths import RemotePath
 
 _SAMPLE_LINES = 100
 
 
 @final
 @dataclass(frozen=True)
-class ParquetSource:
+class ParquetFile:
     """A Parquet file."""
 
     file: DataFile
@@ -29,48 +29,41 @@ class ParquetSource:
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The top-level columns."""
-        with self._open() as parquet:
-            return tuple(parquet.schema_arrow.names)
+        with self._errors(), self._open() as content:
+            return tuple(content.schema_arrow.names)
 
     def table(self, roles: Mapping[str, str]) -> pa.Table:
         """The columns to use, with the types they have in the file."""
-        with self._open() as parquet:
-            try:
-                with self._elsewhere():
-                    return parquet.read(columns=list(roles.values()))
-            except (pa.ArrowException, OSError) as problem:
-                raise self._error(problem) from None
+        with self._errors(), self._open() as content:
+            return content.read(columns=list(roles.values()))
 
-    def parse_path(self, row: int) -> str:
-        """Words for a 0-based row of the table."""
+    def describe_row(self, row: int) -> str:
+        """Describes a 0-based row of the table."""
         return f"{self.file.name}, row {row + 1}"
 
-    def _open(self) -> pa.parquet.ParquetFile:
-        try:
-            with self._elsewhere():
-                return self._parquet(self.file.path)
-        except (pa.ArrowException, OSError) as problem:
-            raise self._error(problem) from None
-
-    def _parquet(self, path: AnyPath) -> pa.parquet.ParquetFile:
+    def _open(self) -> pq.ParquetFile:
+        path = self.file.path
         if isinstance(path, RemotePath):
-            return pa.parquet.ParquetFile(path.open(), pre_buffer=True)  # few large requests instead of many small ones
-        return pa.parquet.ParquetFile(path)
+            return pq.ParquetFile(path.open(), pre_buffer=True)  # few large requests instead of many small ones
+        return pq.ParquetFile(path)
 
-    def _elsewhere(self) -> AbstractContextManager[None]:
-        """Tells what another machine says as what it is, not as a damaged file."""
-        return self.file.path.errors() if isinstance(self.file.path, RemotePath) else nullcontext()
-
-    def _error(self, problem: Exception) -> DataError:
-        return DataError(
-            f"{self.file.name}: is no Parquet file, or a truncated or damaged one ({first_line(problem)});"
-            " fetch or write it again"
-        )
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Reports errors of a remote file system as such, all others as a damaged file."""
+        path = self.file.path
+        try:
+            with path.errors() if isinstance(path, RemotePath) else nullcontext():
+                yield
+        except (pa.ArrowException, OSError) as problem:
+            raise DataError(
+                f"{self.file.name}: is not a Parquet file, or a truncated or damaged one ({first_line(problem)});"
+                " fetch or write it again"
+            ) from None
 
 
 @final
 @dataclass(frozen=True)
-class JsonSource:
+class JsonFile:
     """A file with one JSON object on each line."""
 
     file: DataFile
@@ -95,8 +88,8 @@ class JsonSource:
                 raise self._explained(roles, problem) from None
         return table
 
-    def parse_path(self, row: int) -> str:
-        """Words for a 0-based row of the table: the line as an editor counts it."""
+    def describe_row(self, row: int) -> str:
+        """Describes a 0-based row of the table by its line, counted from 1."""
         with io_errors(self.file.name, self.file.compression):
             line, _ = next(islice(self._lines(), row, None))
         return f"{self.file.name}, line {line}"
@@ -110,8 +103,8 @@ class JsonSource:
         if kinds.get(name) == "text":
             return pa.string()
         values = [item.get(name) for _, item in self._sample]
-        whole = role not in ("rating", "weight") and not any(isinstance(value, float) for value in values)
-        return pa.int64() if whole else pa.float64()
+        integers = role not in ("rating", "weight") and not any(isinstance(value, float) for value in values)
+        return pa.int64() if integers else pa.float64()
 
     def _explained(self, roles: Mapping[str, str], problem: Exception) -> DataError:
         """The error of the first bad line; Arrow names no lines."""
@@ -121,7 +114,7 @@ class JsonSource:
                 self._check_kinds(line, item, roles, kinds)
         except DataError as found:
             return found
-        return DataError(f"{self.file.name}: cannot be read as JSON lines ({first_line(problem)}); mend the file")
+        return DataError(f"{self.file.name}: cannot be read as JSON lines ({first_line(problem)}); fix the file")
 
     def _check_kinds(self, line: int, item: Mapping[str, Any], roles: Mapping[str, str], kinds: dict[str, str]) -> None:
         """Each column holds text, or numbers, or nothing; `kinds` remembers which of the first two."""

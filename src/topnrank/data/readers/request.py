@@ -1,4 +1,4 @@
-"""What the caller of `read` asked for, apart from the path."""
+"""What the caller of `read` asks for, apart from the path."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from topnrank.errors import DataError, ParameterError
 
 @dataclass(frozen=True)
 class Request:
-    """Columns by role, given by name or by position from 0 or not at all, and how text is laid out."""
+    """Columns by role, each given by name or by position from 0 or not at all, and the layout of text files."""
 
     roles: Mapping[str, str | int | None]
     separator: str | None = None
@@ -22,8 +22,15 @@ class Request:
             )
 
     def resolve(self, names: Sequence[str], source: str) -> Columns:
-        """The columns of `source` to use among its `names`."""
-        given = {role: _name_at(names, asked, role, source) for role, asked in self.roles.items()}
+        """The columns to use among the `names` of `source`."""
+        given: dict[str, str | None] = {}
+        for role, asked in self.roles.items():
+            position = _position(names, asked)
+            if position is not None and not 0 <= position < len(names):
+                raise DataError(
+                    f"{source}: {role}={position} is not the position of a column; there are {len(names)}, counted from 0"
+                )
+            given[role] = names[position] if position is not None else None if asked is None else str(asked)
         return resolve_columns(names, given, source=source)
 
     def has_positions(self, names: Sequence[str]) -> bool:
@@ -36,18 +43,7 @@ class Request:
 
 
 def _position(names: Sequence[str], asked: str | int | None) -> int | None:
-    """`asked` as a number of a column; text of digits (a command line has no integers) unless it is a name."""
+    """`asked` as a column number; text of digits counts as one (command lines have no integers) unless it is a name."""
     if isinstance(asked, str) and (asked in names or not asked.isdecimal()):
         return None
     return None if asked is None else int(asked)
-
-
-def _name_at(names: Sequence[str], asked: str | int | None, role: str, source: str) -> str | None:
-    position = _position(names, asked)
-    if position is None:
-        return None if asked is None else str(asked)
-    if not 0 <= position < len(names):
-        raise DataError(
-            f"{source}: {role}={position} is not the position of a column; there are {len(names)}, counted from 0"
-        )
-    return names[position]

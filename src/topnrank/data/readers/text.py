@@ -1,7 +1,7 @@
-"""Text in columns: CSV, TSV, MovieLens "::" files and their kin.
+"""Text in columns: CSV, TSV, MovieLens "::" files and the like.
 
-Arrow parses; what Arrow cannot say (which separator, is there a header, which line is wrong) is found by cutting a few
-lines, or after a failure all of them, with Python's own csv module.
+Arrow parses the file. What Arrow cannot tell (the separator, whether there is a header, which line is wrong) is found by
+parsing the first lines, or after a failure all of them, with Python's csv module.
 """
 
 import csv
@@ -20,83 +20,17 @@ from topnrank.data.readers.files import DataFile, first_line, io_errors
 from topnrank.data.readers.request import Request
 from topnrank.errors import DataError
 
-# ----------------------------------------------------------------------------------------------------
-# A quick look at all bytes of a text in columns: may Arrow read its ids as integers, and are there quotes?
-
-
 _BLOCK_BYTES = 1 << 18
-"""Small enough for the cache: each block is looked at several times."""
+"""Bytes that are surveyed at a time: small enough for the processor's cache, since each block is searched several times."""
 _NEWLINE, _RETURN, _ZERO, _POINT = b"\n\r0."
 _SIGNS = (b"+", b"-", b" ", b"\t")
-"""What plain integers do not begin or end with; the blanks are those that Arrow passes over in numbers."""
-
-
-@dataclass(frozen=True)
-class Survey:
-    """What stands in the lines after the header."""
-
-    quotes: int
-    lines: int
-    """Counted only where there are quotes."""
-    plain: bool
-    """Whether no field begins or ends unlike an integer: with a sign, a blank, or a zero before further characters. Then
-    a column that Arrow reads as integers holds nothing but integers written as they print."""
-
-
-def survey(file: DataFile, header_lines: int, separator: bytes) -> Survey:
-    """Looks at the whole of `file`; `separator` is one byte."""
-    quoted, plain, before = False, True, b"\n"
-    for block in _blocks(file, header_lines):
-        quoted = quoted or b'"' in block
-        if quoted:
-            return Survey(*_count_quotes_and_lines(file, header_lines), plain=False)
-        text = before + block
-        plain = plain and _is_plain(text, separator)
-        before = text[-2:]
-    return Survey(0, 0, plain and _is_plain(before + b"\n", separator))
-
-
-def _blocks(file: DataFile, header_lines: int) -> Iterator[bytes]:
-    with file.open_lines() as stream:
-        for _ in range(header_lines):
-            stream.readline()
-        while block := stream.read(_BLOCK_BYTES):
-            yield block
-
-
-def _count_quotes_and_lines(file: DataFile, header_lines: int) -> tuple[int, int]:
-    quotes, lines, last = 0, 0, b"\n"
-    for block in _blocks(file, header_lines):
-        quotes, lines, last = quotes + block.count(b'"'), lines + block.count(b"\n"), block[-1:]
-    return quotes, lines + (last != b"\n")
-
-
-def _is_plain(text: bytes, separator: bytes) -> bool:
-    """Whether no field within `text` begins or ends unlike an integer; what comes before its third byte is known already."""
-    ends = (separator, b"\n", b"\r")
-    for sign in _SIGNS:
-        if sign != separator and sign in text:
-            blank = sign.isspace()
-            if any(end + sign in text or (blank and sign + end in text) for end in ends):
-                return False
-    data = np.frombuffer(text, np.uint8)
-    begins = data[:-2] == separator[0]
-    begins |= data[:-2] == _NEWLINE
-    if b"\r" in text:
-        begins |= data[:-2] == _RETURN
-    begins &= data[1:-1] == _ZERO
-    following = data[np.flatnonzero(begins) + 2]
-    harmless = following == _POINT
-    for end in (separator[0], _NEWLINE, _RETURN):
-        harmless |= following == end
-    return bool(harmless.all())
-
+"""What plain integers do not begin or end with; the blanks are those that Arrow skips in numbers."""
 
 _FIRST_SEPARATOR = {"csv": ",", "tsv": "\t", "dat": "::"}
 _SEPARATORS = (",", "\t", ";", "|", "::")
 _HEADERLESS = ("user", "item", "rating", "timestamp")
 _LARGEST_RATING, _SMALLEST_TIMESTAMP = 1000, 100_000_000
-"""Numbers beyond the one are no ratings, numbers below the other no seconds of our time."""
+"""Larger numbers are not ratings, smaller ones not timestamps."""
 
 _TYPE_OF_ROLE = {
     "user": pa.string(),
@@ -107,16 +41,28 @@ _TYPE_OF_ROLE = {
 }
 
 NULLS = ("", "NULL", "null", "NaN", "nan", "NA", "N/A", "<NA>", "None", "\\N")
-"""Fields that mean that there is no value."""
+"""Fields that mean a missing value."""
 _UNIT_SEPARATOR = b"\x1f"
 _SAMPLE_RECORDS = 20
-_BLOCK = 4 * 2**20
-"""Bytes that Arrow parses at a time: with its own 1 MiB the many small pieces cost a third more memory and are no faster."""
+_ARROW_BLOCK_BYTES = 4 * 2**20
+"""Bytes that Arrow parses at a time: its default of 1 MiB takes a third more memory and is no faster."""
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What is in the lines after the header."""
+
+    quotes: int = 0
+    lines: int = 0
+    """Counted only where there are quotes."""
+    plain: bool = False
+    """Whether no field begins or ends unlike an integer: with a sign, a blank, or a zero before further characters. Then
+    a column that Arrow reads as integers holds nothing but integers written as they print."""
 
 
 @final
 @dataclass(frozen=True)
-class TextSource:
+class TextFile:
     """A text file whose separator and column names are known."""
 
     file: DataFile
@@ -126,7 +72,7 @@ class TextSource:
     has_rows: bool = True
 
     def table(self, roles: Mapping[str, str]) -> pa.Table:
-        """The columns to use: ids and types as text, ratings and weights as numbers, timestamps as Arrow sees them."""
+        """The columns to use: ids and types as text, ratings and weights as numbers, timestamps as Arrow detects them."""
         types = {name: _TYPE_OF_ROLE[role] for role, name in roles.items() if role in _TYPE_OF_ROLE}
         if not self.has_rows:
             return pa.table({name: pa.array([], types.get(name, pa.null())) for name in roles.values()})
@@ -136,26 +82,70 @@ class TextSource:
             try:
                 table = self._parse(roles, types, has_quotes=seen.quotes > 0) if table is None else table
             except pa.ArrowInvalid:
-                # A row is malformed or a value is no number. As text only the first fails; the second is then
-                # found, and told, by the checks that all data pass.
+                # A row is malformed or a value is not a number. As text only the first fails; the second is then found
+                # and reported by the checks that all data pass.
                 table = self._parse_as_text(roles, has_quotes=seen.quotes > 0)
             if seen.quotes % 2 == 1 or (seen.quotes and seen.lines > table.num_rows):
-                # Some quoted field goes over several lines: meant so, or a quote that is not closed has swallowed
-                # rows, which Arrow does not mind.
+                # Some quoted field spans several lines: on purpose, or a quote that is not closed has swallowed rows,
+                # which Arrow accepts.
                 self._check_records(roles)
         return table
 
     def first_row(self) -> list[str] | None:
         """The fields of the first row, if the head of the file has one."""
         lines = io.StringIO(self.file.head.decode("utf-8-sig", errors="surrogateescape"), newline="")
-        records = _cut(lines, self.separator, self.file.name)
+        records = _records(lines, self.separator, self.file.name)
         return next((fields for line, fields in records if line > self.header_lines), None)
 
-    def parse_path(self, row: int) -> str:
-        """Words for a 0-based row of the table: the line as an editor counts it."""
+    def describe_row(self, row: int) -> str:
+        """Describes a 0-based row of the table by its line, counted from 1."""
         with io_errors(self.file.name, self.file.compression):
-            line, _ = next(islice(self._records(), row, None))
+            line, _ = next(islice(self._rows(), row, None))
         return f"{self.file.name}, line {line}"
+
+    def _survey(self) -> Survey:
+        """Searches the whole file for quotes and for fields that are not plain integers."""
+        if len(self.separator.encode()) > 1:
+            return Survey()  # where the separator has several bytes, quotes mean nothing
+        plain, before = True, b"\n"
+        for block in self._blocks():
+            if b'"' in block:
+                quotes, lines, last = 0, 0, b"\n"
+                for part in self._blocks():
+                    quotes, lines, last = quotes + part.count(b'"'), lines + part.count(b"\n"), part[-1:]
+                return Survey(quotes, lines + (last != b"\n"))
+            text = before + block
+            plain = plain and _is_plain(text, self.separator.encode())
+            before = text[-2:]
+        return Survey(plain=plain and _is_plain(before + b"\n", self.separator.encode()))
+
+    def _blocks(self) -> Iterator[bytes]:
+        """The bytes after the header, block by block."""
+        with self.file.open_lines() as stream:
+            for _ in range(self.header_lines):
+                stream.readline()
+            while block := stream.read(_BLOCK_BYTES):
+                yield block
+
+    def _parse_integer_ids(self, roles: Mapping[str, str], types: dict[str, pa.DataType]) -> pa.Table | None:
+        """The table with ids as integers, in half the time that text takes; None if they are not integers.
+
+        First all numbers as narrow as they are kept, then ids of 64 bits and other numbers as wide as Arrow takes them.
+        """
+        ids = [roles[role] for role in ("user", "item") if role in roles]
+        first = dict(zip(self.names, self.first_row() or next(self._rows(), (0, []))[1], strict=False))
+        if not all(first.get(name, "").isdecimal() for name in ids):
+            return None
+        numbers = {name: pa.float32() for name, kind in types.items() if kind == pa.float64()}
+        if first.get(roles.get("timestamp", ""), "").isdecimal():
+            numbers[roles["timestamp"]] = pa.int64()  # Arrow's detection takes twice the time and memory
+        for kinds in (numbers | dict.fromkeys(ids, pa.int32()), dict.fromkeys(ids, pa.int64())):
+            try:
+                table = self._parse(roles, types | kinds, has_quotes=False)
+            except pa.ArrowInvalid:
+                continue
+            return table if not any(table[name].null_count for name in ids) else None
+        return None
 
     def _parse_as_text(self, roles: Mapping[str, str], has_quotes: bool) -> pa.Table:
         try:
@@ -165,12 +155,12 @@ class TextSource:
             raise DataError(f"{self.file.name}: cannot be read as text in columns ({first_line(problem)})") from None
 
     def _parse(self, roles: Mapping[str, str], types: Mapping[str, pa.DataType], has_quotes: bool) -> pa.Table:
-        plain = _is_single_byte(self.separator)
+        plain = len(self.separator.encode()) == 1
         with self.file.open() as stream:
             return pa.csv.read_csv(
                 stream if plain else _Replacing(stream, self.separator.encode()),
                 read_options=pa.csv.ReadOptions(
-                    column_names=self.names, skip_rows=self.header_lines, block_size=_BLOCK
+                    column_names=self.names, skip_rows=self.header_lines, block_size=_ARROW_BLOCK_BYTES
                 ),
                 parse_options=pa.csv.ParseOptions(
                     delimiter=self.separator if plain else _UNIT_SEPARATOR.decode(),
@@ -186,81 +176,74 @@ class TextSource:
                 ),
             )
 
-    def _survey(self) -> Survey:
-        """What the lines after the header hold; nothing is known where the separator has several bytes."""
-        if not _is_single_byte(self.separator):
-            return Survey(quotes=0, lines=0, plain=False)  # quotes mean nothing there
-        return survey(self.file, self.header_lines, self.separator.encode())
-
-    def _parse_integer_ids(self, roles: Mapping[str, str], types: dict[str, pa.DataType]) -> pa.Table | None:
-        """The table with ids as integers, in half the time that text takes; None if they are none.
-
-        First all numbers as narrow as we keep them, then integers as wide as they come.
-        """
-        ids = [roles[role] for role in ("user", "item") if role in roles]
-        first = dict(zip(self.names, next(self._records(), (0, []))[1], strict=False))
-        if not all(first.get(name, "").isdecimal() for name in ids):
-            return None
-        numbers = {name: pa.float32() for name, kind in types.items() if kind == pa.float64()}
-        if first.get(roles.get("timestamp", ""), "").isdecimal():
-            numbers[roles["timestamp"]] = pa.int64()  # Arrow's guess costs twice the time and memory
-        for kinds in (numbers | dict.fromkeys(ids, pa.int32()), dict.fromkeys(ids, pa.int64())):
-            try:
-                table = self._parse(roles, types | kinds, has_quotes=False)
-            except pa.ArrowInvalid:
-                continue
-            return table if not any(table[name].null_count for name in ids) else None
-        return None
-
     def _check_records(self, roles: Mapping[str, str]) -> None:
         """Raise the error of the first record with bad bytes, stray quotes or a wrong number of fields."""
         used = [self.names.index(name) for name in roles.values()]
-        for line, fields in self._records(strict=True):
+        for line, fields in self._rows(strict=True):
             if len(fields) != len(self.names):
                 raise DataError(
                     f"{self.file.name}, line {line}: must have {len(self.names)} fields separated by"
-                    f" {self.separator!r} as the first line has, got {len(fields)}; mend the line or quote its fields"
+                    f" {self.separator!r} as the first line has, got {len(fields)}; fix the line or quote its fields"
                 )
             _check_utf8((fields[position] for position in used), self.file.name, line)
 
-    def _records(self, *, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
+    def _rows(self, *, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
         """First line number and fields of each record after the header."""
         with io.TextIOWrapper(self.file.open(), "utf-8-sig", errors="surrogateescape", newline="") as lines:
-            records = _cut(lines, self.separator, self.file.name, strict=strict)
+            records = _records(lines, self.separator, self.file.name, strict=strict)
             yield from ((line, fields) for line, fields in records if line > self.header_lines)
 
 
-def open_text(file: DataFile, request: Request) -> TextSource:
-    """Find out how `file` is laid out, from its first lines and what was asked for."""
+def open_text(file: DataFile, request: Request) -> TextFile:
+    """Finds the separator, the header and the names of the columns, from the first lines and what was asked for."""
     text = file.head.decode("utf-8-sig", errors="surrogateescape")
     lines = io.StringIO(text, newline="").readlines()
     if not file.is_whole_head and len(lines) > 1:
         lines.pop()  # it may be cut off
     separator = request.separator or _likely_separator(lines, file)
-    line, fields = next(_cut(lines, separator, file.name))
+    first_two = list(islice(_records(lines, separator, file.name), 2))
+    line, fields = first_two[0]
     _check_utf8(fields, file.name, line)
     if len(fields) == 1:
         raise _one_column(file, fields[0], lines, request.separator)
     if _has_header(fields, request, file.name):
-        following = next(islice(_cut(lines, separator, file.name), 1, None), None)
-        if following is None and file.is_whole_head:
-            return TextSource(file, separator, tuple(fields), len(lines), has_rows=False)
-        header_lines = len(lines) if following is None else following[0] - 1
-        return TextSource(file, separator, tuple(fields), header_lines)
-    return TextSource(file, separator, _headerless_names(fields, request, file.name), 0)
+        if len(first_two) == 1:
+            return TextFile(file, separator, tuple(fields), len(lines), has_rows=not file.is_whole_head)
+        return TextFile(file, separator, tuple(fields), first_two[1][0] - 1)
+    return TextFile(file, separator, _headerless_names(fields, request, file.name), 0)
+
+
+def _has_header(fields: list[str], request: Request, source: str) -> bool:
+    """Whether the first record names the columns; an error if that cannot be decided."""
+    if request.header is not None:
+        return request.header
+    by_position = request.has_positions(fields)
+    has_numbers = any(_number(field) is not None for field in fields)
+    if not has_numbers and not by_position:
+        return True  # also names without meaning to us: which one is missing is reported when columns are resolved
+    try:
+        (Request({}) if by_position else request).resolve(fields, source)
+    except DataError:
+        if has_numbers:
+            return False
+        shown = _shown(fields)
+        raise DataError(
+            f"{source}: is the first line {shown} a header or data? say header=True or header=False"
+        ) from None
+    return True
 
 
 def _likely_separator(lines: list[str], file: DataFile) -> str:
-    """The separator that the name of the file promises if it is there, else the one that makes the most columns."""
+    """The separator that the name of the file implies if it occurs, else the one that makes the most columns."""
     promised = _FIRST_SEPARATOR[file.format]
     counts = {
-        separator: [len(fields) for _, fields in islice(_cut(lines, separator, file.name), _SAMPLE_RECORDS)]
+        separator: [len(fields) for _, fields in islice(_records(lines, separator, file.name), _SAMPLE_RECORDS)]
         for separator in (promised, *_SEPARATORS)
     }
 
     def fitness(separator: str) -> tuple[bool, bool, bool, int]:
         first, *others = counts[separator]
-        # "csv" promises little: in half the world it is written with semicolons.
+        # "csv" implies little: in half the world it is written with semicolons.
         keeps_promise = separator == promised != ","
         return first > 1, keeps_promise, all(count == first for count in others), first
 
@@ -278,28 +261,25 @@ def _one_column(file: DataFile, found: str, lines: list[str], asked: str | None)
     return DataError(f"{file.name}: at least two columns are needed, found one, {shown}, with {tried}; {hint}")
 
 
-def _has_header(fields: list[str], request: Request, source: str) -> bool:
-    """Whether the first record names the columns; an error if that cannot be told."""
-    if request.header is not None:
-        return request.header
-    by_position = request.has_positions(fields)
-    if _resolves(Request({}) if by_position else request, fields):
-        return True
-    if any(_number(field) is not None for field in fields):
-        return False
-    if by_position:
-        raise DataError(
-            f"{source}: is the first line {_shown(fields)} a header or data? say header=True or header=False"
-        )
-    return True  # of names that mean nothing to us: which one is missing is told when columns are resolved
-
-
-def _resolves(request: Request, names: list[str]) -> bool:
-    try:
-        request.resolve(names, "")
-    except DataError:
-        return False
-    return True
+def _is_plain(text: bytes, separator: bytes) -> bool:
+    """Whether no field in `text` begins or ends unlike an integer; its first two bytes are from the block before."""
+    ends = (separator, b"\n", b"\r")
+    for sign in _SIGNS:
+        if sign != separator and sign in text:
+            blank = sign.isspace()
+            if any(end + sign in text or (blank and sign + end in text) for end in ends):
+                return False
+    data = np.frombuffer(text, np.uint8)
+    begins = data[:-2] == separator[0]
+    begins |= data[:-2] == _NEWLINE
+    if b"\r" in text:
+        begins |= data[:-2] == _RETURN
+    begins &= data[1:-1] == _ZERO
+    following = data[np.flatnonzero(begins) + 2]
+    harmless = following == _POINT
+    for end in (separator[0], _NEWLINE, _RETURN):
+        harmless |= following == end
+    return bool(harmless.all())
 
 
 def _headerless_names(fields: list[str], request: Request, source: str) -> tuple[str, ...]:
@@ -343,13 +323,11 @@ def _check_utf8(fields: Iterable[str], source: str, line: int) -> None:
             raise DataError(f"{source}, line {line}: byte 0x{byte:02x} is not UTF-8 text; save the file as UTF-8")
 
 
-def _is_single_byte(separator: str) -> bool:
-    return len(separator.encode()) == 1
-
-
-def _cut(lines: Iterable[str], separator: str, source: str, *, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
-    """First line number, from 1, and fields of each record, empty lines left out; `strict` minds stray quotes."""
-    if not _is_single_byte(separator):
+def _records(
+    lines: Iterable[str], separator: str, source: str, *, strict: bool = False
+) -> Iterator[tuple[int, list[str]]]:
+    """First line number, from 1, and fields of each record, without empty lines; `strict` makes stray quotes errors."""
+    if len(separator.encode()) > 1:
         stripped = ((number, line.rstrip("\r\n")) for number, line in enumerate(lines, start=1))
         yield from ((number, line.split(separator)) for number, line in stripped if line)
         return
@@ -374,7 +352,7 @@ class _Replacing(io.RawIOBase):
         self._stream, self._separator, self._held = stream, separator, b""
 
     def readable(self) -> bool:
-        """Yes."""
+        """True."""
         return True
 
     def read(self, size: int = -1) -> bytes:

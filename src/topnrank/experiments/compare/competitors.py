@@ -263,10 +263,8 @@ class LightFMModel(FactorAdapter):
 
 def _matrix(weighted: Interactions, *, negatives: bool = False) -> Any:
     """A SciPy users x items matrix of the weights above 0, or of all but 0."""
-    try:
-        from scipy.sparse import csr_matrix
-    except ImportError:
-        raise ParameterError("the adapters need SciPy; install it with: pip install 'topnrank[compare]'") from None
+    from scipy.sparse import csr_matrix
+
     weights = weighted.weights
     assert weights is not None
     rows = weighted.take(weights != 0 if negatives else weights > 0)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from topnrank.data.interactions import Interactions
-from topnrank.errors import ParameterError
 from topnrank.experiments.compare.result import Cell, Comparison
 from topnrank.experiments.compare.run import compare
 from topnrank.experiments.paper.plan import LIKED, VARIANTS, Plan, make_plan
@@ -142,7 +141,6 @@ def reproduce(
     folder : where finished cells are kept; the same call after a kill computes only what is missing.
     jobs, progress : as in `topnrank.compare`.
     """
-    _require_scipy()
     plan = make_plan(table, data, name=name, fair=fair)
     comparison = compare(
         plan.rows,
@@ -155,14 +153,6 @@ def reproduce(
         **running,
     )
     return Reproduction(plan, comparison)
-
-
-def _require_scipy() -> None:
-    """Now, and not after an hour of training."""
-    try:
-        import scipy.stats  # noqa: F401
-    except ImportError:
-        raise ParameterError("reproduce needs SciPy; install it with: pip install 'topnrank[compare]'") from None
 
 
 def _at_edge(tried: tuple[float, ...], name: str, chosen: list[dict[str, float]]) -> bool:

@@ -7,6 +7,7 @@ from typing import ClassVar, NamedTuple, Self, final
 import numpy as np
 
 from topnrank._checks import check_count, check_flag, check_number
+from topnrank._csr import indptr_from_counts, masked_indptr, row_owner
 from topnrank._typing import BoolArray, Float32Array, FloatArray, Int32Array, Int64Array, IntArray
 from topnrank.data.feedback.policies import Feedback
 from topnrank.data.interactions import Interactions, check_interactions
@@ -16,71 +17,36 @@ from topnrank.models.linear import _ease_kernel as linear
 from topnrank.models.linear.likes import LikesModel
 from topnrank.models.search_space import Range, Space
 
-# ----------------------------------------------------------------------------------------------------
-# The inverse of a large symmetric positive definite matrix in the memory of the matrix.
-
-
-BLOCK = 512
-"""Columns or rows at a time in plain NumPy."""
+_BLOCK = 512
+"""Rows that are mirrored at a time."""
 
 
 def invert_in_place(matrix: FloatArray) -> None:
-    """Overwrites `matrix`, (m, m) in C order, with its inverse: by Cholesky where SciPy is there, else by sweeps."""
-    try:
-        from scipy.linalg import get_lapack_funcs
-    except ImportError:
-        return invert_by_sweeps(matrix)
+    """Overwrites a symmetric positive definite matrix, (m, m) in C order, with its inverse, by Cholesky (LAPACK)."""
+    from scipy.linalg import get_lapack_funcs
+
     factor, invert = get_lapack_funcs(("potrf", "potri"), (matrix,))
-    # LAPACK counts by columns: its lower triangle of the transposed view is our upper one.
+    # LAPACK is column-major: its lower triangle of the transposed view is the upper one here.
     triangle, failed = factor(matrix.T, lower=1, clean=0, overwrite_a=1)
     if not failed:
         triangle, failed = invert(triangle, lower=1, overwrite_c=1)
     if failed:
-        raise _not_definite()
+        raise DivergenceError(
+            "the system cannot be solved in single precision: the regularization is too small for these data; set it higher"
+        )
     if not np.shares_memory(triangle, matrix):
         matrix.T[...] = triangle
     _mirror_upper(matrix)
-    return None
-
-
-def invert_by_sweeps(matrix: FloatArray, block: int = BLOCK) -> None:
-    """The same in plain NumPy, with twice the work: one block of columns after the other is swept (Gauss and Jordan).
-
-    A sweep of the block k turns A_kk into -D with D = A_kk^-1, A_ik into A_ik D and A_ij into A_ij - A_ik D A_kj; after
-    all of them the matrix is minus its inverse.
-    """
-    for first in range(0, len(matrix), block):
-        chosen = slice(first, min(first + block, len(matrix)))
-        square = matrix[chosen, chosen].astype(np.float64)  # in single precision the errors of pivots would grow
-        try:
-            np.linalg.cholesky(square)  # refuses what is not positive definite
-        except np.linalg.LinAlgError:
-            raise _not_definite() from None
-        pivot = np.linalg.inv(square)
-        panel = matrix[:, chosen].copy()
-        panel[chosen] = 0.0
-        scaled = (panel @ pivot).astype(matrix.dtype)
-        for start in range(0, len(matrix), block):
-            matrix[start : start + block] -= scaled[start : start + block] @ panel.T
-        matrix[:, chosen], matrix[chosen, :] = scaled, scaled.T
-        matrix[chosen, chosen] = -pivot
-    np.negative(matrix, out=matrix)
 
 
 def _mirror_upper(matrix: FloatArray) -> None:
     """Copies the upper triangle onto the lower one."""
-    for first in range(0, len(matrix), BLOCK):
-        last = min(first + BLOCK, len(matrix))
+    for first in range(0, len(matrix), _BLOCK):
+        last = min(first + _BLOCK, len(matrix))
         matrix[first:last, :first] = matrix[:first, first:last].T
         square = matrix[first:last, first:last]
         below = np.tril_indices(last - first, -1)
         square[below] = square.T[below]
-
-
-def _not_definite() -> DivergenceError:
-    return DivergenceError(
-        "the system cannot be solved in single precision: the regularization is too small for these data; set it higher"
-    )
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -117,10 +83,9 @@ class Sparse(NamedTuple):
 
     def transposed(self, n_columns: int) -> "Sparse":
         """The same by columns."""
-        rows = np.repeat(np.arange(len(self.indptr) - 1, dtype=np.int64), np.diff(self.indptr))
         order = np.argsort(self.indices, kind="stable")
-        counts = np.bincount(self.indices, minlength=n_columns)
-        return Sparse(np.concatenate(([0], np.cumsum(counts))), rows[order], self.values[order])
+        indptr = indptr_from_counts(np.bincount(self.indices, minlength=n_columns))
+        return Sparse(indptr, row_owner(self.indptr)[order], self.values[order])
 
 
 class Signed(NamedTuple):
@@ -150,8 +115,7 @@ class Signed(NamedTuple):
 
 
 def _chosen(rows: Signed, kept: BoolArray, columns: Int64Array) -> Sparse:
-    indptr = np.concatenate(([0], np.cumsum(kept)))[rows.indptr]
-    return Sparse(indptr, columns[kept], np.abs(rows.weights[kept]).astype(np.float32))
+    return Sparse(masked_indptr(rows.indptr, kept), columns[kept], np.abs(rows.weights[kept]).astype(np.float32))
 
 
 def _check_square(arrays: Mapping[str, FloatArray], *names: str) -> None:
@@ -280,7 +244,7 @@ class ByUsers:
     def column(self, item: int) -> Float32Array:
         """(n_items,) what liking each item does to `item`."""
         likes = self.rows.likes()
-        users = np.repeat(np.arange(len(likes.indptr) - 1), np.diff(likes.indptr))
+        users = row_owner(likes.indptr)
         mine = likes.indices == item
         vector = self.arrays["user_kernel"][:, users[mine]] @ likes.values[mine]
         divisor = self.penalties.likes * self.arrays["item_free"][item]

@@ -21,7 +21,7 @@ from pyspark.sql import types as kinds
 from topnrank.data.frames import Columns
 from topnrank.data.readers.files import DataFile, find_files
 from topnrank.data.readers.request import Request
-from topnrank.data.readers.text import NULLS, TextSource, open_text
+from topnrank.data.readers.text import NULLS, TextFile, open_text
 from topnrank.errors import DataError
 from topnrank.io.paths import RemotePath
 from topnrank.spark.data.columns import SOURCE, column_of
@@ -45,7 +45,7 @@ class SparkFiles:
     path: str
     files: tuple[DataFile, ...]
     request: Request
-    layout: TextSource | None
+    layout: TextFile | None
     """Of text; None for Parquet"""
 
     @classmethod
@@ -84,7 +84,7 @@ class SparkFiles:
         frame = session.read.option("mergeSchema", "true").parquet(*map(_address, self.files))
         return frame, self.request.resolve(frame.columns, self.path)
 
-    def _text(self, session: SparkSession, layout: TextSource) -> tuple[DataFrame, Columns]:
+    def _text(self, session: SparkSession, layout: TextFile) -> tuple[DataFrame, Columns]:
         columns = self.request.resolve(layout.names, self.path)
         raw = _lines(session, self.files, layout)
         roles = {field.name: getattr(columns, field.name) for field in fields(columns)}
@@ -99,7 +99,7 @@ def _packed_for_us_only(file: DataFile) -> bool:
     return file.compression is not None and not (file.compression == "gzip" and file.name.endswith(".gz"))
 
 
-def _layout(files: tuple[DataFile, ...], request: Request) -> TextSource:
+def _layout(files: tuple[DataFile, ...], request: Request) -> TextFile:
     """How all of the files are laid out; an error that names the first one which differs."""
     layouts = [open_text(file, request) for file in files]
     first = layouts[0]
@@ -117,13 +117,13 @@ def _layout(files: tuple[DataFile, ...], request: Request) -> TextSource:
     return first
 
 
-def _begins_with_integer(layout: TextSource, name: str) -> bool:
+def _begins_with_integer(layout: TextFile, name: str) -> bool:
     """Whether the first row has a whole number there."""
     row = layout.first_row()
     return row is None or row[layout.names.index(name)].strip().lstrip("+-").isdecimal()
 
 
-def _lines(session: SparkSession, files: tuple[DataFile, ...], layout: TextSource) -> DataFrame:
+def _lines(session: SparkSession, files: tuple[DataFile, ...], layout: TextFile) -> DataFrame:
     """Every column as text, under the names c0, c1, ...; lines with too few or too many fields are errors."""
     plain = len(layout.separator.encode()) == 1
     schema = kinds.StructType([kinds.StructField(f"c{k}", kinds.StringType()) for k in range(len(layout.names))])

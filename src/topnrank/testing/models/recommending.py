@@ -71,7 +71,7 @@ class RecommendingTests(ModelUnderTest):
 
     @pytest.mark.parametrize("n", [0, -1, 2.5, "3", None, True])
     def test_n_must_be_a_whole_number(self, fitted: Model, n: Any) -> None:
-        with pytest.raises(ParameterError, match="n must be a whole number of at least 1"):
+        with pytest.raises(ParameterError, match="n must be an integer of at least 1"):
             fitted.recommend(n=n)
 
     def test_an_unknown_user_is_an_error_that_names_it(self, fitted: Model, users: list[Any]) -> None:
