@@ -190,7 +190,7 @@ def test_events_are_weighted_for_all_models_alike(tmp_path: Path, run: Run) -> N
         (("--models", "climf", "--repeats", "0"), ("repeats must be a whole number of at least 1",)),
         (("--models", "climf", "--jobs", "0"), ("jobs must be a whole number of at least 1",)),
         (("--models", "climf", "--split", "lost"), ("did you mean 'last'?",)),
-        (("--models", "climf", "--split", "last", "--test", "0.5"), ("whole number of items per user",)),
+        (("--models", "climf", "--split", "last", "--test", "0.5"), ("integer number of items per user",)),
         (("--models", "climf", "--relevant", "x"), ("--relevant must be a number",)),
         (("--models", "climf", "--csv", "no-such-folder/a.csv"), ("no-such-folder/a.csv: cannot be written",)),
         ((), ("--models",)),

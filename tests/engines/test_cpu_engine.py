@@ -12,7 +12,7 @@ from topnrank.engines import TrainingTime, make_engine
 from topnrank.engines.cpu import CpuEngine
 from topnrank.engines.reference import ReferenceEngine
 from topnrank.errors import ParameterError
-from topnrank.losses.shaping import Squared
+from topnrank.losses.squared import Squared
 from topnrank.losses.steps import Laplace, Ramp, ReLU, Sigmoid
 from topnrank.losses.table import compiled_lists
 from topnrank.losses.weighted_dcg.reference import WeightedDCG

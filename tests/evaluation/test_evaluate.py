@@ -148,7 +148,7 @@ def test_bad_arguments_are_named():
     with pytest.raises(DataError, match=r"rating >= 4: values lie between 0.2 and 0.9; set relevant"):
         evaluate(model, data)
     with pytest.raises(ParameterError, match="'rated', 'catalog'"):
-        evaluate(model, data, protocol="catalog")
+        evaluate(model, data, protocol="catalogue")
     with pytest.raises(ParameterError, match="num_threads"):
         evaluate(model, data, num_threads=-1, relevant=0.5)
     with pytest.raises(ParameterError, match="finite"):

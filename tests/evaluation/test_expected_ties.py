@@ -72,7 +72,7 @@ def test_catalog_lists_equal_the_mean_over_all_orders(catalog, unknown):
 
 def test_stop_chances_of_a_large_group_add_up():
     stop = np.linspace(0.0, 1.0, 40)
-    sampling_weights, past = stop_chances(stop, 200, 200)
-    assert sampling_weights.sum() + past == pytest.approx(1.0)
+    chances, past = stop_chances(stop, 200, 200)
+    assert chances.sum() + past == pytest.approx(1.0)
     assert past == pytest.approx(np.prod(1 - stop), abs=1e-15)
-    assert sampling_weights[0] == pytest.approx(stop.sum() / 200)
+    assert chances[0] == pytest.approx(stop.sum() / 200)

@@ -207,7 +207,7 @@ def test_names_are_checked():
     with pytest.raises(ParameterError, match=r"'ndcg', .*did you mean 'ndcg'"):
         parse_metrics("ndgc@10")
     for name in ("ndcg@0", "ndcg@-1", "ndcg@x", "ndcg@", "ndcg@1.5"):
-        with pytest.raises(ParameterError, match="whole number of at least 1"):
+        with pytest.raises(ParameterError, match="integer of at least 1"):
             parse_metrics(name)
     with pytest.raises(ParameterError, match="no cut-off"):
         parse_metrics("auc@5")

@@ -6,10 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from support.small_lists import RATED, UNOBSERVED, RatedPairTests, UnobservedPairTests, every_occasion, list_of_levels
+from support.small_lists import RATED, UNOBSERVED, RatedPairTests, UnobservedPairTests, every_context, list_of_levels
 from topnrank.losses.base import ListContext
-from topnrank.losses.draws import STRIDE
-from topnrank.losses.pairwise.reference import PairwiseLogistic
+from topnrank.losses.pairwise.reference import STRIDE, PairwiseLogistic
 from topnrank.rng import draws_below, visit_keys
 
 OBJECTIVES = (PairwiseLogistic(), PairwiseLogistic(tries=2), PairwiseLogistic(pairs=3))
@@ -50,7 +49,7 @@ class TestPairsWithUnobservedItems(UnobservedPairTests):
     objectives, autograd_formula = OBJECTIVES, staticmethod(formula)
 
 
-@every_occasion
+@every_context
 @every_objective
 def test_the_value_is_the_sum_over_the_drawn_pairs(objective, context):
     for case in range(5):

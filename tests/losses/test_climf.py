@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from support.small_lists import LikesOnlyTests, g, list_of_likes
+from support.small_lists import LikesOnlyTests, g, list_of_positives
 from topnrank.losses.climf.reference import CLiMFBound
 
 
@@ -36,7 +36,7 @@ def bound(scores, gains):
 
 @pytest.mark.parametrize("case", range(5))
 def test_the_value_is_the_papers_formula(case):
-    scores, gains = list_of_likes(case)
+    scores, gains = list_of_positives(case)
     expected = bound(scores, gains)
     assert CLiMFBound(mean_pairs=False).evaluate(scores, gains).value == pytest.approx(-expected, rel=1e-12)
     alone = sum(math.log(g(score)) for score in scores[gains > 0])
@@ -53,7 +53,7 @@ def test_the_value_of_two_items():
 @given(case=st.integers(0, 50))
 def test_the_gradient_is_a_smooth_rank(case):
     """dF/df_j = g(-f_j) + 2 R_j - (|P| - 1)."""
-    scores = list_of_likes(case)[0]
+    scores = list_of_positives(case)[0]
     R = np.array([sum(g(x - y) for i, x in enumerate(scores) if i != j) for j, y in enumerate(scores)])
     expected = np.array([g(-y) for y in scores]) + 2.0 * R - (scores.size - 1)
     G = CLiMFBound(mean_pairs=False).evaluate(scores, np.ones(scores.size)).user
@@ -74,7 +74,7 @@ def test_the_pair_term_is_largest_at_equal_scores():
 
 @given(case=st.integers(0, 50))
 def test_the_pair_forces_pull_together_and_cancel(case):
-    scores = list_of_likes(case)[0]
+    scores = list_of_positives(case)[0]
     force = -CLiMFBound(mean_pairs=False).evaluate(scores, np.ones(scores.size)).user
     force -= np.array([g(-x) for x in scores])  # what is left comes from the pairs
     assert abs(force.sum()) < 1e-10
@@ -84,7 +84,7 @@ def test_the_pair_forces_pull_together_and_cancel(case):
 
 @given(case=st.integers(0, 50), share=st.floats(0, 1))
 def test_the_loss_is_convex_in_the_scores(case, share):
-    (here, gains), (there, _) = list_of_likes(case), list_of_likes(case + 1000)
+    (here, gains), (there, _) = list_of_positives(case), list_of_positives(case + 1000)
     loss = lambda f: CLiMFBound().evaluate(f, gains).value  # noqa: E731
     between = loss(share * here + (1 - share) * there)
     assert between <= share * loss(here) + (1 - share) * loss(there) + 1e-9

@@ -19,7 +19,7 @@ from topnrank.losses.listpmf.reference import TIES, PlackettLuce
 from topnrank.losses.listrank.reference import TopOneCrossEntropy
 from topnrank.losses.mfadg.reference import AveragedDiscountedGain
 from topnrank.losses.pairwise.reference import PairwiseLogistic, WarpHinge
-from topnrank.losses.shaping import Squared
+from topnrank.losses.squared import Squared
 from topnrank.losses.steps import Laplace, Ramp, ReLU, Sigmoid
 from topnrank.losses.table import compiled_lists
 from topnrank.losses.tfmap.reference import SmoothAP

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from support.lists import batch_of, occasion_of, run_kernel
+from support.lists import batch_of, context_of, run_kernel
 from topnrank.losses.links import LINKS
 from topnrank.losses.listpmf.reference import TIES, PlackettLuce
 from topnrank.rng import stream
@@ -20,6 +20,6 @@ def test_close_scores_of_a_million_lose_no_digits(ties, link):
     f[:10] -= 2e6
     batch, scores = batch_of([(f, a)])
     G, report = run_kernel(objective, batch, scores)
-    expected = objective.evaluate(f, a, occasion_of(batch, 0))
+    expected = objective.evaluate(f, a, context_of(batch, 0))
     assert_allclose(G[0], expected.user, rtol=1e-12, atol=1e-13)
     assert report[0, 0] == pytest.approx(expected.value, rel=1e-12)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.small_lists import LikesOnlyTests, g, list_of_likes
+from support.small_lists import LikesOnlyTests, g, list_of_positives
 from topnrank.losses.tfmap.reference import SmoothAP
 
 
@@ -27,7 +27,7 @@ def average_precision(scores, gains):
 
 @pytest.mark.parametrize("case", range(5))
 def test_the_value_is_the_papers_formula(case):
-    scores, gains = list_of_likes(case)
+    scores, gains = list_of_positives(case)
     expected = average_precision(scores, gains)
     assert SmoothAP().evaluate(scores, gains).value == pytest.approx(-expected, rel=1e-12)
 
@@ -47,14 +47,14 @@ def test_the_pair_terms_of_a_given_mean_are_largest_at_equal_scores(mean):
 
 @given(case=st.integers(0, 50))
 def test_it_lies_between_zero_and_half_the_relevant_items(case):
-    scores, gains = list_of_likes(case)
+    scores, gains = list_of_positives(case)
     value = -SmoothAP().evaluate(scores, gains).value
     assert 0.0 < value < 0.5 * (gains > 0).sum() or not np.any(gains > 0)
 
 
 @given(case=st.integers(0, 50), rise=st.floats(0.1, 5.0))
 def test_it_rises_with_the_level_of_the_scores(case, rise):
-    scores = list_of_likes(case)[0]
+    scores = list_of_positives(case)[0]
     ones = np.ones(scores.size)
     here, there = SmoothAP().evaluate(scores, ones), SmoothAP().evaluate(scores + rise, ones)
     assert there.value < here.value

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from support.small_lists import RATED, RatedPairTests, UnobservedPairTests, every_occasion, list_of_levels
+from support.small_lists import RATED, RatedPairTests, UnobservedPairTests, every_context, list_of_levels
 from topnrank.losses.base import ListContext
-from topnrank.losses.draws import STRIDE
-from topnrank.losses.pairwise.reference import WarpHinge
+from topnrank.losses.pairwise.reference import STRIDE, WarpHinge
 from topnrank.rng import draws_below, visit_keys
 
 OBJECTIVES = (WarpHinge(), WarpHinge(tries=3), WarpHinge(margin=0.2))
@@ -49,7 +48,7 @@ class TestAgainstUnobservedItems(UnobservedPairTests):
     objectives, autograd_formula = OBJECTIVES, staticmethod(formula)
 
 
-@every_occasion
+@every_context
 @every_objective
 def test_the_value_is_the_weighted_hinge_of_the_first_violators(objective, context):
     for case in range(5):

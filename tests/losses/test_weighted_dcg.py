@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from support.rank_losses import STEPS, BudgetTests, above_by_autograd, cut_by_hand, random_list, ranks, step_by_autograd
 from topnrank.losses.base import ListContext
-from topnrank.losses.shaping import Squared
+from topnrank.losses.squared import Squared
 from topnrank.losses.steps import Laplace, Sigmoid
 from topnrank.losses.weighted_dcg.reference import WeightedDCG
 from topnrank.rng import stream

@@ -1,4 +1,4 @@
-"""Lists as batches, and how kernels are held against their references."""
+"""Lists as batches, and the comparison of kernels with their references."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ from topnrank.rng import visit_keys
 
 
 def batch_of(lists, sampled=0, weight=1.0, progress=1.0, history=0):
-    """Lists of (scores, gains) as a batch and its flat scores; items do not matter to objectives.
+    """Lists of (scores, gains) as a batch and its flat scores; objectives do not use the items.
 
     The first `history` rows of each list belong to the history only, and the last `sampled` of what is left count as
     unobserved items of that weight, with gain 0. A short list may so have no own rows, or be no list at all.
@@ -37,8 +37,8 @@ def batch_of(lists, sampled=0, weight=1.0, progress=1.0, history=0):
     return Batch(users, offsets, first, own, *flat, keys, weights, counts, float(progress)), scores
 
 
-def occasion_of(batch, n):
-    """What the reference is told about list n."""
+def context_of(batch, n):
+    """The reference's context of list n."""
     sampled = int(batch.offsets[n + 1] - batch.own[n])
     return ListContext(sampled, batch.weights[batch.own[n] : batch.offsets[n + 1]], int(batch.keys[n]), batch.progress)
 
@@ -51,23 +51,23 @@ def run_kernel(objective, batch, scores):
 
 
 def assert_lists_equal(objective, lists, tolerance, **layout):
-    """The kernel says what `objective` says, to `tolerance` of each list's largest gradient, and writes nothing else."""
+    """Kernel and `objective` agree to `tolerance` of each list's largest gradient, and the kernel writes nothing else."""
     batch, scores = batch_of(lists, **layout)
     G, report = run_kernel(objective, batch, scores)
-    expected, said = np.full_like(G, np.nan), np.empty_like(report)
+    expected, expected_report = np.full_like(G, np.nan), np.empty_like(report)
     allowed, allowed_value = np.zeros_like(G), np.zeros(len(lists))
     for n in range(len(lists)):
         rows = slice(batch.first[n], batch.offsets[n + 1])
-        f, a, told = scores[rows], batch.gains[rows], occasion_of(batch, n)
-        result = evaluate_list(objective, f, a, told)
-        said[n] = result.value, result.active
+        f, a, context = scores[rows], batch.gains[rows], context_of(batch, n)
+        result = evaluate_list(objective, f, a, context)
+        expected_report[n] = result.value, result.active
         expected[:, rows] = result.user, result.item
         if f.size:
             allowed_value[n] = tolerance * max(abs(result.value), np.abs(a).sum(), 1e-3)
-            least = 1e-3 * blown_up(objective, f, a, told) * max(np.abs(a).max(), 1.0)
+            least = 1e-3 * budget_scale(objective, f, a, context) * max(np.abs(a).max(), 1.0)
             allowed[:, rows] = tolerance * np.maximum(np.abs(expected[:, rows]).max(axis=1), least)[:, None]
-    assert_allclose(report[:, 1], said[:, 1], rtol=0, err_msg=f"active items of {objective}")
-    assert_within(allowed_value, report[:, 0], said[:, 0], f"values of {objective}")
+    assert_allclose(report[:, 1], expected_report[:, 1], rtol=0, err_msg=f"active items of {objective}")
+    assert_within(allowed_value, report[:, 0], expected_report[:, 0], f"values of {objective}")
     assert_array_equal(np.isnan(G), np.isnan(expected), f"rows written by {objective}")
     assert_within(allowed, np.nan_to_num(G), np.nan_to_num(expected), f"gradients of {objective}")
 
@@ -78,9 +78,12 @@ def assert_within(allowed, got, wanted, what):
     assert not wrong.any(), f"{what}: {got[wrong][:9]}, should be {wanted[wrong][:9]}, at {np.argwhere(wrong)[:9]}"
 
 
-def blown_up(objective, f, a, told):
-    """What rounding and the sigmoid's approximation leave in a gradient that nearly cancels, the budget scales up."""
-    return objective.frozen_scale(f, a, told) if getattr(objective, "gradient_budget", 0.0) else 1.0
+def budget_scale(objective, f, a, context):
+    """The budget's factor at these scores; it also scales up the rounding of a gradient that nearly cancels."""
+    if not getattr(objective, "gradient_budget", 0.0):
+        return 1.0
+    plain = replace(objective, gradient_budget=0.0, squared_weight=0.0).evaluate(f, a, context)
+    return objective.budget_scale(plain, a)
 
 
 def near_a_cut(objective, lists, **layout):

@@ -1,17 +1,18 @@
-"""What the tests of objectives with smooth ranks share: Top-N-Rank's DCG, and truncated MRR, MAP and AUC."""
+"""Shared by the tests of losses with smooth ranks: Top-N-Rank's DCG, and truncated MRR, MAP and AUC."""
 
 from dataclasses import replace
 
 import numpy as np
 
-from topnrank.losses.shaping import Squared
+from support.lists import budget_scale
+from topnrank.losses.squared import Squared
 from topnrank.losses.steps import Laplace, Ramp, ReLU, Sigmoid
 from topnrank.rng import stream
 from topnrank.testing.losses import ObjectiveTests
 
 
 class Twin:
-    """The Laplace step in the clothes of a user's own object."""
+    """The Laplace step as a user's own class."""
 
     def h(self, x):
         return Laplace().h(x)
@@ -56,23 +57,23 @@ def above_by_autograd(np, step, f):
 
 
 def cut_by_hand(objective, m, progress):
-    """The gate's N of a list of m items when so much of the training is done."""
+    """The gate's N of a list of m items at this progress of training."""
     longer = max(m - objective.n, 0)
     return objective.n + (longer * max(1.0 - progress / objective.anneal_n, 0.0) if objective.anneal_n else 0.0)
 
 
 class BudgetTests(ObjectiveTests):
-    """Objectives with a budget and perhaps an anchor: the budget's scale is held constant when differentiating."""
+    """Objectives with a budget and perhaps a squared term: the budget's scale is held constant when differentiating."""
 
     every_item_counts = False
     test_value_and_gradient_are_those_of_the_formula_by_autograd = None  # no formula has that gradient
 
-    def held(self, objective, scores, gains, context):
-        scale = objective.frozen_scale(scores, gains, context)
+    def differentiated(self, objective, scores, gains, context):
+        scale = budget_scale(objective, scores, gains, context)
         plain = replace(objective, gradient_budget=0.0, squared_weight=0.0)
 
         def loss(f):
-            squared_weight = objective.squared_weight * Squared().evaluate(f, gains).value
-            return scale * plain.evaluate(f, gains, context).value + squared_weight
+            squared = objective.squared_weight * Squared().evaluate(f, gains).value
+            return scale * plain.evaluate(f, gains, context).value + squared
 
         return loss

@@ -11,7 +11,7 @@ from topnrank.testing.losses import ObjectiveTests
 
 RATED = ListContext(key=7)
 UNOBSERVED = ListContext(sampled=4, weight=24.9, key=7)
-every_occasion = pytest.mark.parametrize("context", [RATED, UNOBSERVED], ids=["rated", "unobserved"])
+every_context = pytest.mark.parametrize("context", [RATED, UNOBSERVED], ids=["rated", "unobserved"])
 
 
 def g(x):
@@ -19,7 +19,7 @@ def g(x):
     return 1.0 / (1.0 + math.exp(-x))
 
 
-def list_of_likes(case, m=9):
+def list_of_positives(case, m=9):
     """Scores, and gains of which only those above 0 are likes."""
     draw = stream(case, "test list")
     return 2.0 * draw.normal(size=m), draw.choice([-1.0, 0.0, 0.5, 1.0, 3.0], size=m)

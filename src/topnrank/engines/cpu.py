@@ -20,6 +20,7 @@ from topnrank.scorers._factors_kernel import FactorState, factor_item_step, fact
 from topnrank.scorers._history_kernel import (
     HistoryState,
     HistorySums,
+    SelfProducts,
     history_gradient,
     history_item_step,
     history_scores,
@@ -74,7 +75,7 @@ class CpuEngine:
         self._part_counts = np.zeros((1 + (problem.negatives > 0), min(self._workers, MAX_PARTS), 0), np.int32)
         """Scratch of `invert_in_parts`, made when needed."""
         channels = getattr(problem.scorer, "channels", 1)
-        self.own = (np.zeros(n_items, np.float32), np.zeros((n_items, channels), np.float32))
+        self.own = SelfProducts(np.zeros(n_items, np.float32), np.zeros((n_items, channels), np.float32))
         """Scratch of `self_products`."""
         masses = np.ones(n_all, np.int64) if problem.sampling_weights is None else problem.sampling_weights
         self.marks = np.zeros((self._workers, n_all if problem.neighbors is not None else 0), np.float32)

@@ -23,11 +23,11 @@ HIT, FIRST, FOUND, PRECISIONS, DCG, GRADED_DCG, ERR = range(7)
 _N_SUMS = 7
 _CHUNK = 8 * MASK
 _SHIFT, _LAST = 2**32, 2**31 - 1
-"""What separates a score from its row in a key that is sorted, and the place of NaN, behind every score."""
+"""Factor that puts a score above its row number in a sort key, and the key of NaN, behind every score."""
 
 
 class RankedLists(NamedTuple):
-    """Labelled candidates of `n_users` lists (CSR), best score first within each list."""
+    """Labeled candidates of `n_users` lists (CSR), best score first within each list."""
 
     indptr: Int64Array
     """(n_users + 1,)"""
@@ -55,15 +55,15 @@ class Group(NamedTuple):
     found: float
     """Relevant items above the group."""
     reading: float
-    """Chance that ERR's reader comes to it."""
+    """Chance that ERR's reader gets to it."""
 
 
 @kernel
 def stop_chances(stop: Float64Array, size: int, places: int) -> tuple[Float64Array, float]:
-    """Chance that ERR's reader stops at each of the first `places` places of a tie group, and that they read past it.
+    """Chance that ERR's reader stops at each of the first `places` places of a tie group, and that the reader goes past it.
 
     `passed[j]` is the mean, over all j of the group's labeled items, of their product of (1 - stop);
-    `standing[j]` the chance that j of them stand on the places so far (the other `size - n` items stop nobody).
+    `standing[j]` the chance that j of them stand on the places so far (the other `size - n` items never stop the reader).
     """
     n = stop.size
     passed = np.zeros(n + 1)
@@ -73,15 +73,15 @@ def stop_chances(stop: Float64Array, size: int, places: int) -> tuple[Float64Arr
             passed[j] = ((x + 1 - j) * passed[j] + j * (1.0 - stop[x]) * passed[j - 1]) / (x + 1)
     standing = np.zeros(n + 1)
     standing[0] = 1.0
-    sampling_weights = np.zeros(places)
+    chances = np.zeros(places)
     for place in range(places):
         left = size - place
         for j in range(min(place, n - 1), -1, -1):
             step = standing[j] * (n - j) / left
-            sampling_weights[place] += step * (passed[j] - passed[j + 1])
+            chances[place] += step * (passed[j] - passed[j + 1])
             standing[j + 1] += step
             standing[j] = standing[j] * (left - n + j) / left
-    return sampling_weights, passed[n]
+    return chances, passed[n]
 
 
 @kernel
@@ -131,7 +131,7 @@ def _measure_list(lists: RankedLists, user: int, cuts: Int64Array, sums: Float64
         found += relevant
         start = after
     irrelevant, wanted = length - found, found
-    for row in range(start, end):  # no candidates: below every one of them
+    for row in range(start, end):  # not candidates: they count as below all candidates
         wanted += lists.relevant[row]
         lost += lists.relevant[row] * irrelevant
     for bucket in range(1, cuts.size):
@@ -220,7 +220,7 @@ def _still_reached(above, reached, depth):
 def _count(candidates, levels, depth, above, tied):
     """Counts the candidates above and on each of the falling `levels`; returns how many candidates there are.
 
-    A level with `depth` candidates above it matters no more: one comparison turns most candidates away, many at once.
+    A level with `depth` candidates above it is no longer needed: one vector comparison rejects most candidates.
     """
     above[:], tied[:] = 0, 0
     floor = score_reached(candidates, depth, np.empty(MAXIMA, np.float32))
@@ -249,7 +249,7 @@ def _count(candidates, levels, depth, above, tied):
 
 @kernel
 def _place(candidates, levels, depth, above, tied):
-    """As `_count`, with NaN at the end of the levels for those that are no candidates."""
+    """As `_count`; NaN at the end of the levels marks labels that are not candidates."""
     known = 0
     while known < levels.size and not np.isnan(levels[known]):
         known += 1
@@ -268,16 +268,16 @@ def _place_in_catalog(block, indptr, levels, depth, above, tied, length):
 def place_in_catalog(
     block: Float32Array, indptr: Int64Array, levels: Float32Array, depth: int
 ) -> tuple[Int64Array, Int64Array, Int64Array]:
-    """Where scores stand among all items whose score in `block` is not NaN.
+    """Ranks of scores among all items whose score in `block` is not NaN.
 
     Parameters
     ----------
     block
         (n_users, n_items) scores.
     indptr, levels
-        Distinct scores of each user's labels (CSR), falling; NaN, at the end, for one that is no candidate.
+        Distinct scores of each user's labels (CSR), falling; NaN, at the end, for one that is not a candidate.
     depth
-        Levels with `depth` or more candidates above them are only known to lie that low.
+        For levels with `depth` or more candidates above them the counts are only lower bounds.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What stands in the users' top k, relevant or not: coverage, novelty, popularity."""
+"""Metrics of the items in the users' top k, relevant or not: coverage, novelty, popularity."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ from topnrank.kernels.top_items import top_items
 
 
 class ItemCounts(NamedTuple):
-    """How many users the training data have."""
+    """Numbers of users in the training data."""
 
     by_item: Float64Array
     """(n_items,) training users of each item"""
     users: int
-    """With at least one training row"""
+    """All users with at least one training row"""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class ListMeans:
         return cls(numbers, np.zeros(n_users), np.zeros(n_users, np.int64))
 
     def add(self, owner: IntArray, items: IntArray) -> None:
-        """Counts `items` of the users at the positions `owner`, ascending."""
+        """Add `items` of the users at the positions `owner`, ascending."""
         if len(owner):
             first, size = int(owner[0]), int(owner[-1] - owner[0]) + 1
             sums = np.bincount(owner - first, weights=self.numbers[items], minlength=size)
@@ -54,11 +54,11 @@ class ListMeans:
 
 @dataclass(frozen=True)
 class TopLists:
-    """All that is asked about the users' top k, for every k that is wanted; ties by item."""
+    """Counts over the users' top k, for every k that a metric needs; ties are broken by item."""
 
     n_items: int
     shown: dict[int, BoolArray]
-    """(n_items,) for each k of coverage: whether the item stood in some user's top k"""
+    """(n_items,) for each k of coverage: whether the item is in some user's top k"""
     means: dict[tuple[str, int], ListMeans]
     """By kind and k"""
     profiles: Float64Array
@@ -66,18 +66,18 @@ class TopLists:
 
     @classmethod
     def of(
-        cls, metrics: Sequence[Metric], model: Ranker, users: Int64Array, crowd: ItemCounts | None = None
+        cls, metrics: Sequence[Metric], model: Ranker, users: Int64Array, item_counts: ItemCounts | None = None
     ) -> "TopLists":
-        """Empty, for those of `metrics` that need it; `users` are the model's numbers of them.
+        """Empty, for those of `metrics` that need it; `users` are indices in the model.
 
-        `crowd` is that of all training data, where `model` knows but a part of the users.
+        `item_counts` are those of all training data, where `model` knows only a part of the users.
         """
         n_items = len(model.item_map)
         shown = {metric.cut: np.zeros(n_items, np.bool_) for metric in metrics if metric.kind == "coverage"}
         wanted = {(metric.kind, metric.cut) for metric in metrics if metric.kind in ("novelty", "popularity")}
         if not wanted:
             return cls(n_items, shown, {}, np.empty(0))
-        seen_by, n_users = training_users(model) if crowd is None else crowd
+        seen_by, n_users = training_users(model) if item_counts is None else item_counts
         information = np.log2(max(n_users, 1)) - np.log2(np.maximum(seen_by, 1.0))
         numbers = {"novelty": information, "popularity": seen_by}
         means = {(kind, cut): ListMeans.empty(numbers[kind], len(users)) for kind, cut in wanted}
@@ -85,26 +85,26 @@ class TopLists:
 
     @property
     def depth(self) -> int:
-        """Number of top places that matter."""
+        """The largest k."""
         return min(max((*self.shown, *(cut for _, cut in self.means)), default=0), self.n_items)
 
-    def add(self, owner: IntArray, items: IntArray, places: IntArray) -> None:
-        """Count `items`, -1 for none, on these 0-based places of the users at the positions `owner`, ascending."""
+    def add(self, owner: IntArray, items: IntArray, ranks: IntArray) -> None:
+        """Count `items`, -1 for none, at 0-based `ranks` of the lists of the users at the positions `owner`, ascending."""
         for cut, shown in self.shown.items():
-            shown[items[(places < cut) & (items >= 0)]] = True
+            shown[items[(ranks < cut) & (items >= 0)]] = True
         for (_, cut), means in self.means.items():
-            chosen = (places < cut) & (items >= 0)
+            chosen = (ranks < cut) & (items >= 0)
             means.add(owner[chosen], items[chosen])
 
     def add_block(self, first: int, block: Float32Array) -> None:
-        """Count the best of some scores, NaN for no candidate; the rows are the users from position `first` on."""
+        """Count the best of a block of scores, NaN for no candidate; its rows are the users from position `first` on."""
         if self.depth:
             best = top_items(block, self.depth)
             owner = np.repeat(np.arange(first, first + len(best)), self.depth)
             self.add(owner, best.ravel(), np.tile(np.arange(self.depth), len(best)))
 
     def coverage(self, cut: int) -> float:
-        """Share of the catalog in some user's top `cut`."""
+        """Fraction of the catalog in some user's top `cut`."""
         return float(self.shown[cut].mean())
 
     def value(self, metric: Metric) -> Float64Array:
@@ -113,8 +113,8 @@ class TopLists:
         return means if metric.kind == "novelty" else means / self.profiles
 
 
-def needs_crowd(metrics: Sequence[Metric]) -> bool:
-    """Whether one of `metrics` asks how many training users an item has."""
+def needs_item_counts(metrics: Sequence[Metric]) -> bool:
+    """Whether one of `metrics` needs the number of training users of each item."""
     return any(metric.kind in ("novelty", "popularity") for metric in metrics)
 
 

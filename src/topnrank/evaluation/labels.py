@@ -1,4 +1,4 @@
-"""What the test data say about a model's users and items: which rows are relevant, and how much."""
+"""Labels: which test rows of a model's users are relevant, and how much."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,12 +11,12 @@ from topnrank.data.ids import IdMap
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError, ParameterError
 
-RELEVANT = 4.0
-"""The lowest rating of a relevant row, unless said otherwise (the paper)."""
+LIKED_FROM = 4.0
+"""The lowest rating of a liked, and so relevant, item unless another is given (the paper's)."""
 
 
 class Ranker(Protocol):
-    """What evaluation needs of a fitted model; users and items are numbered by the model's own maps."""
+    """What evaluation needs of a fitted model; users and items are indices in the model's own maps."""
 
     @property
     def user_map(self) -> IdMap:
@@ -43,14 +43,14 @@ class Ranker(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """Distinct test items of the users a model knows (CSR), with the numbers of the model."""
+    """Distinct test items of the users a model knows (CSR), with the model's indices."""
 
     users: Int64Array
-    """(n_users,) the model's number of each user."""
+    """(n_users,) index of each user in the model."""
     indptr: Int64Array
     """(n_users + 1,)"""
     items: Int64Array
-    """(n_rows,) the model's number of each item, -1 where the model does not know it."""
+    """(n_rows,) index of each item in the model, -1 for an unknown one."""
     relevant: Float64Array
     """(n_rows,) 1.0 or 0.0."""
     gain: Float64Array
@@ -69,13 +69,13 @@ class Labels:
         return np.bincount(self.owner, weights=self.relevant, minlength=len(self.users)).astype(np.float64)
 
     def between(self, first: int, last: int) -> Self:
-        """The users first <= position < last."""
+        """The labels of the users at the positions first, ..., last - 1."""
         indptr = self.indptr[first : last + 1]
         chosen = self.rows(np.arange(indptr[0], indptr[-1]))
         return replace(chosen, users=self.users[first:last], indptr=indptr - indptr[0])
 
     def where(self, kept: BoolArray) -> Self:
-        """The rows of the mask `kept`, (n_rows,); all users stay."""
+        """The rows of the mask `kept`, (n_rows,), of all users."""
         indptr = np.concatenate(([0], np.cumsum(kept)))[self.indptr]
         return replace(self.rows(np.flatnonzero(kept)), indptr=indptr)
 
@@ -87,76 +87,85 @@ class Labels:
 
 @dataclass(frozen=True, eq=False)
 class Matched:
-    """Labels together with what could not be matched."""
+    """Labels of the users that a model knows, and what could not be matched."""
 
     labels: Labels
     user_ids: IdArray
     """(n_users,) original ids of `labels.users`."""
-    rule: str
-    """When a row is relevant, in words."""
+    item_ids: IdArray
+    """Original ids of the distinct items of these users."""
     n_unknown_users: int
     n_unknown_items: int
-    """Distinct items of the matched users that the model does not know."""
+    """How many of `item_ids` the model does not know."""
 
 
-@dataclass(frozen=True, eq=False)
-class Judged:
-    """What test rows are worth, (n_rows,) each."""
-
-    relevant: Float64Array
-    gain: Float64Array
-    stop: Float64Array
-
-
-@dataclass(frozen=True, eq=False)
-class Found:
-    """Labels of the users that a model knows, and which users and items of the test data it knows."""
-
-    labels: Labels
-    known_users: BoolArray
-    """(test users,)"""
-    used_items: Int64Array
-    """Items of the known users, by their numbers in the test data"""
-    known_items: BoolArray
-    """Which of them the model knows"""
-
-
-def match(model: Ranker, test: Interactions, *, relevant: float | None, graded: bool) -> Matched:
-    """Label the test rows of the users that `model` knows, matched by original id.
+def match(
+    model: Ranker, test: Interactions, relevant: Float64Array, *, graded: bool, highest: float | None = None
+) -> Matched:
+    """Label the test rows of the users that `model` knows, matched by original id; there may be none.
 
     Several rows of one user and item (feedback types) become one: relevant if any is, with the highest grade.
+
+    Parameters
+    ----------
+    model, test
+        The model, and test rows: all of them, or a part.
+    relevant
+        (n_rows,) 1.0 for relevant rows, else 0.0.
+    graded
+        Whether a metric needs the height of ratings. Without ratings a relevant row has grade 1.
+    highest
+        The highest grade of all test rows, where `test` is a part of them.
     """
-    flags, rule = relevance(test, relevant)
-    found = find_labels(model, test, judge(test, flags, graded=graded))
-    has_rows = np.diff(test.indptr) > 0
-    _check_overlap("user", test.users.ids[has_rows], model.user_map.ids, bool(found.known_users.any()))
-    _check_overlap("item", test.items.ids[found.used_items], model.item_map.ids, bool(found.known_items.any()))
-    unknown = int((has_rows & ~found.known_users).sum()), int((~found.known_items).sum())
-    return Matched(found.labels, test.users.ids[found.known_users], rule, *unknown)
-
-
-def find_labels(model: Ranker, test: Interactions, judged: Judged) -> Found:
-    """The labels of `test`, or of a part of the test data, for the users that `model` knows; there may be none."""
+    gain, stop = _grades(test, relevant, highest) if graded else (np.zeros(len(test)), np.zeros(len(test)))
     has_rows = np.diff(test.indptr) > 0
     users = np.where(has_rows, model.user_map.index(test.users.ids), -1)
     known = users >= 0
     pairs = np.flatnonzero(test.pair_starts)
     chosen = known[test.user_index[pairs]]
     rows = pairs[chosen]
-    indices = test.indices[rows]
-    used = np.flatnonzero(np.bincount(indices, minlength=test.n_items))
-    items = model.item_map.index(test.items.ids[used])
+    used = np.flatnonzero(np.bincount(test.indices[rows], minlength=test.n_items))
+    item_ids = test.items.ids[used]
     number = np.full(test.n_items, -1, np.int64)
-    number[used] = items
+    number[used] = model.item_map.index(item_ids)
     sizes = np.bincount(test.user_index[rows], minlength=test.n_users)[known]
-    values = (judged.relevant, judged.gain, judged.stop)
-    columns = (np.maximum.reduceat(column, pairs)[chosen] if len(pairs) else column for column in values)
-    labels = Labels(users[known], np.concatenate(([0], np.cumsum(sizes))), number[indices], *columns)
-    return Found(labels, known, used, items >= 0)
+    columns = (
+        np.maximum.reduceat(values, pairs)[chosen] if len(pairs) else values for values in (relevant, gain, stop)
+    )
+    labels = Labels(users[known], np.concatenate(([0], np.cumsum(sizes))), number[test.indices[rows]], *columns)
+    n_unknown = int((has_rows & ~known).sum()), int((number[used] < 0).sum())
+    return Matched(labels, test.users.ids[known], item_ids, *n_unknown)
+
+
+def _grades(test: Interactions, relevant: Float64Array, highest: float | None) -> tuple[Float64Array, Float64Array]:
+    """(n_rows,) gain and ERR's stop chance of each row."""
+    grades = relevant if test.ratings is None else test.ratings.astype(np.float64)
+    highest = float(grades.max()) if highest is None else highest
+    if grades.min(initial=0.0) < 0 or highest > 1000:
+        raise DataError(
+            f"ndcg_graded and err need ratings between 0 and 1000, got {grades.min():g} to {highest:g}; rescale them"
+        )
+    # Divided before the difference, so that neither overflows nor loses what a small rating is worth.
+    return np.exp2(grades) - 1.0, np.exp2(grades - highest) - np.exp2(-highest)
+
+
+def check_overlap(model: Ranker, test: Interactions, matched: Matched) -> None:
+    """Raise DataError if the model knows no test user, or no item of those it knows."""
+    if not len(matched.user_ids):
+        kind, example, known = "user", test.users.ids.item(int(test.user_index[0])), model.user_map.ids
+    elif matched.n_unknown_items == len(matched.item_ids):
+        kind, example, known = "item", matched.item_ids.item(0), model.item_map.ids
+    else:
+        return
+    mine = repr(known.item(0)) if len(known) else "none at all"
+    raise DataError(
+        f"no {kind} of the test data is known to the model: the test data have {kind}s such as {example!r}, "
+        f"the model {kind}s such as {mine}; use data with the ids the model was trained on"
+    )
 
 
 def relevance(test: Interactions, threshold: float | None) -> tuple[Float64Array, str]:
-    """1.0 for relevant rows, and the rule in words; an error if no row is relevant."""
+    """(n_rows,) 1.0 for relevant rows, else 0.0, and the rule in words; raises DataError if no row is relevant."""
     if len(test) == 0:
         raise DataError("the test data have no rows; split the data so that some are held out")
     if threshold is not None and not np.isfinite(threshold):
@@ -173,7 +182,7 @@ def relevance(test: Interactions, threshold: float | None) -> tuple[Float64Array
 
 
 def relevant_rows(test: Interactions, threshold: float | None) -> tuple[Float64Array, str, Float32Array | None]:
-    """1.0 for relevant rows, of which there may be none, the rule in words, and the values that decide."""
+    """As `relevance`, but there may be no relevant row; also returns the values that decide."""
     values, flags, rule = None, np.ones(len(test), dtype=np.bool_), "every test row"
     if test.ratings is not None and threshold is not None:
         values, flags, rule = test.ratings, test.ratings >= threshold, f"rating >= {threshold:g}"
@@ -188,29 +197,3 @@ def nothing_relevant(rule: str, least: float, most: float) -> DataError:
         f"no test row is relevant by the rule {rule}: values lie between {least:g} and {most:g}; "
         "set relevant to the lowest rating that counts as liked"
     )
-
-
-def judge(test: Interactions, relevant: Float64Array, *, graded: bool, highest: float | None = None) -> Judged:
-    """Gain and stop chance of each row; without ratings a relevant row has grade 1.
-
-    `highest` is the highest grade of all test data, where `test` is a part of them.
-    """
-    if not graded:
-        return Judged(relevant, np.zeros(len(test)), np.zeros(len(test)))
-    grades = relevant if test.ratings is None else test.ratings.astype(np.float64)
-    highest = float(grades.max()) if highest is None else highest
-    if grades.min(initial=0.0) < 0 or highest > 1000:
-        raise DataError(
-            f"ndcg_graded and err need ratings between 0 and 1000, got {grades.min():g} to {highest:g}; rescale them"
-        )
-    # Divided before the difference, so that neither overflows nor loses what a small rating is worth.
-    return Judged(relevant, np.exp2(grades) - 1.0, np.exp2(grades - highest) - np.exp2(-highest))
-
-
-def _check_overlap(kind: str, test_ids: IdArray, model_ids: IdArray, overlap: bool) -> None:
-    if not overlap:
-        mine = repr(model_ids.item(0)) if len(model_ids) else "none at all"
-        raise DataError(
-            f"no {kind} of the test data is known to the model: the test data have {kind}s such as "
-            f"{test_ids.item(0)!r}, the model {kind}s such as {mine}; use data with the ids the model was trained on"
-        )

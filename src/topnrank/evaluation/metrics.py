@@ -1,4 +1,4 @@
-"""The metrics by name, and the step from the kernel's sums to their values."""
+"""The metrics by name, and their values from the kernel's sums."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -12,16 +12,19 @@ from topnrank.errors import ParameterError
 from topnrank.evaluation import _metrics_kernel as kernels
 
 ACCURACY = ("ndcg", "ndcg_graded", "map", "mrr", "err", "precision", "recall", "hit", "auc")
-"""The metrics of which more is better: how high the relevant items stand."""
+"""Metrics of how high the relevant items rank; more is better."""
 
 BEYOND = ("coverage", "novelty", "popularity")
-"""The metrics of which items are in the users' top k, relevant or not."""
+"""Metrics of which items are in the users' top k, relevant or not."""
 
 METRICS = (*ACCURACY, *BEYOND)
 """Names of the metrics; all but `auc` take a cut-off ("ndcg@10"), and those of `BEYOND` do not work without one."""
 
 GRADED = ("ndcg_graded", "err")
-"""The metrics that use the height of a rating, not only whether it is relevant."""
+"""Metrics that use the height of a rating, not only whether it is relevant."""
+
+DEFAULT_METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "ndcg@20")
+"""The metrics of the paper."""
 
 NOTES = {
     "ndcg_graded": "ndcg_graded has gain 2^rating - 1",
@@ -35,7 +38,7 @@ NOTES = {
     "popularity": "popularity@k is the mean number of training users over the top k, ties by item, divided by that over the "
     "user's training items: above 1 the lists are more popular than what the user chose (popularity lift + 1)",
 }
-"""What must be said beside a number of each metric, where its name does not say it all."""
+"""The definition of each metric whose name is ambiguous."""
 
 
 @dataclass(frozen=True)
@@ -115,23 +118,22 @@ def parse_metrics(names: str | Sequence[str]) -> tuple[Metric, ...]:
     unique = dict.fromkeys((names,) if isinstance(names, str) else names)
     if not unique:
         raise ParameterError(f"metrics must name at least one of {', '.join(METRICS)}, such as 'ndcg@10', got none")
-    return tuple(_parse(name) for name in unique)
-
-
-def _parse(name: object) -> Metric:
-    kind, at, cut = str(name).partition("@")
-    one_of("the metric before '@'", kind, METRICS)
-    if at and not re.fullmatch(r"0*[1-9][0-9]{0,8}", cut):
-        raise ParameterError(f"the cut-off of a metric must be a whole number of at least 1, got {name!r}")
-    if at and kind == "auc":
-        raise ParameterError(f"auc is a metric of the whole list and takes no cut-off, got {name!r}; ask for 'auc'")
-    if not at and kind in BEYOND:
-        raise ParameterError(f"{kind} needs a cut-off, such as '{kind}@10', got '{kind}'")
-    return Metric(str(name), kind, int(cut) if at else kernels.WHOLE)
+    metrics = []
+    for name in unique:
+        kind, at, cut = str(name).partition("@")
+        one_of("the metric before '@'", kind, METRICS)
+        if at and not re.fullmatch(r"0*[1-9][0-9]{0,8}", cut):
+            raise ParameterError(f"the cut-off of a metric must be an integer of at least 1, got {name!r}")
+        if at and kind == "auc":
+            raise ParameterError(f"auc is a metric of the whole list and takes no cut-off, got {name!r}; ask for 'auc'")
+        if not at and kind in BEYOND:
+            raise ParameterError(f"{kind} needs a cut-off, such as '{kind}@10', got '{kind}'")
+        metrics.append(Metric(str(name), kind, int(cut) if at else kernels.WHOLE))
+    return tuple(metrics)
 
 
 def cuts_of(metrics: Sequence[Metric]) -> Int64Array:
-    """The distinct cut-offs at which lists are measured, ascending; (1,) when only `auc` or `BEYOND` are wanted."""
+    """The distinct cut-offs of the metrics, ascending; (1,) when only `auc` or `BEYOND` are wanted."""
     cuts = {metric.cut for metric in metrics if metric.kind in _RATIOS}
     return np.array(sorted(cuts or {1}), dtype=np.int64)
 

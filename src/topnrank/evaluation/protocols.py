@@ -1,11 +1,11 @@
-"""The two protocols: which candidates a user's list holds, and where the labels stand in it."""
+"""The two protocols: which candidates a user's list holds, and the ranks of the labels in it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from topnrank._typing import Float32Array, Float64Array, Int64Array
+from topnrank._typing import Float32Array, Int64Array
 from topnrank.errors import DivergenceError
 from topnrank.evaluation import _metrics_kernel as kernels
 from topnrank.evaluation.beyond_accuracy import ItemCounts, TopLists
@@ -16,10 +16,10 @@ from topnrank.kernels.top_items import mask_seen
 PROTOCOLS = ("rated", "catalog")
 
 _BLOCK_BYTES = 24 * 2**20
-"""Size of a block of scores in `catalog`: larger ones do not fit the cache."""
+"""Size of a block of scores in `catalog`, so that it fits the cache."""
 
 _PAIRS = 2**17
-"""Pairs scored at once in `rated`: a model gathers a vector or two for each."""
+"""Pairs scored at once in `rated`: a model gathers a vector or two for each of them."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,10 @@ class Ranking:
     """Test rows left out because the user has the item in training."""
 
 
-def rank_rated(model: Ranker, labels: Labels, metrics: Sequence[Metric], crowd: ItemCounts | None = None) -> Ranking:
-    """Lists that hold the user's own test items; those the model does not know come last. For `crowd` see `TopLists`."""
+def rank_rated(
+    model: Ranker, labels: Labels, metrics: Sequence[Metric], *, item_counts: ItemCounts | None = None
+) -> Ranking:
+    """Lists of the user's own test items; those the model does not know come last. For `item_counts` see `TopLists`."""
     scores = np.full(len(labels.items), -np.inf, dtype=np.float32)
     known = np.flatnonzero(labels.items >= 0)
     users = labels.users[labels.owner]
@@ -46,50 +48,49 @@ def rank_rated(model: Ranker, labels: Labels, metrics: Sequence[Metric], crowd: 
     order = kernels.order_lists(scores, labels.indptr)
     ranked, groups = labels.rows(order), _tie_groups(scores[order], labels.owner)
     above = np.repeat(groups.starts - labels.indptr[groups.owner], groups.sizes)
-    places = (above, np.repeat(groups.sizes, groups.sizes), np.diff(labels.indptr))
-    top = TopLists.of(metrics, model, labels.users, crowd)
+    tied = np.repeat(groups.sizes, groups.sizes)
+    top = TopLists.of(metrics, model, labels.users, item_counts)
     top.add(labels.owner, ranked.items, np.arange(len(order)) - labels.indptr[labels.owner])
-    return Ranking(_measure(ranked, places, metrics), top)
+    return Ranking(_measure(ranked, above, tied, np.diff(labels.indptr), metrics), top)
 
 
 def rank_catalog(
-    model: Ranker, labels: Labels, metrics: Sequence[Metric], *, exclude_seen: bool, crowd: ItemCounts | None = None
+    model: Ranker,
+    labels: Labels,
+    metrics: Sequence[Metric],
+    *,
+    exclude_seen: bool,
+    item_counts: ItemCounts | None = None,
 ) -> Ranking:
-    """Lists that hold every item of the model, without the user's training items where `exclude_seen`.
+    """Lists of every item of the model, without the user's training items where `exclude_seen`.
 
-    Test items the model does not know stand nowhere, but count among those it should have found.
+    Test items the model does not know are in no list, but count as relevant items not found.
     """
     n_users, n_items = len(labels.users), len(model.item_map)
     size = max(1, _BLOCK_BYTES // (4 * n_items))
-    top = TopLists.of(metrics, model, labels.users, crowd)
-    parts, n_rows = [], 0
+    top = TopLists.of(metrics, model, labels.users, item_counts)
+    parts, n_seen = [], 0
     for first in range(0, n_users, size):
-        block_labels = labels.between(first, min(first + size, n_users))
-        block = _scores(model, block_labels.users, exclude_seen=exclude_seen)
-        measured, n_kept = _rank_block(block, block_labels, metrics)
+        part = labels.between(first, min(first + size, n_users))
+        block = _score_block(model, part.users, exclude_seen=exclude_seen)
+        scores = np.where(part.items >= 0, block[part.owner, part.items], np.float32(np.nan))
+        kept = (part.items < 0) | ~np.isnan(scores)
+        n_seen += len(kept) - int(kept.sum())
+        part, scores = part.where(kept), scores[kept]
+        order = kernels.order_lists(scores, part.indptr)
+        groups = _tie_groups(scores[order], part.owner)
+        indptr = np.searchsorted(groups.owner, np.arange(len(part.users) + 1))
+        above, tied, length = kernels.place_in_catalog(block, indptr, scores[order][groups.starts], depth_of(metrics))
+        above, tied = np.repeat(above, groups.sizes), np.repeat(tied, groups.sizes)
+        parts.append(_measure(part.rows(order), above, tied, length, metrics))
         top.add_block(first, block)
-        parts.append(measured)
-        n_rows += n_kept
     names = ("sums", "auc", "ideal", "n_relevant", "length")
     joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
-    return Ranking(replace(parts[0], **joined), top, len(labels.items) - n_rows)
+    return Ranking(replace(parts[0], **joined), top, n_seen)
 
 
-def _rank_block(block: Float32Array, labels: Labels, metrics: Sequence[Metric]) -> tuple[Measured, int]:
-    """Measure the lists of a few users, NaN for no candidate; also returns how many labels were not seen in training."""
-    scores = np.where(labels.items >= 0, block[labels.owner, labels.items], np.float32(np.nan))
-    unseen = (labels.items < 0) | ~np.isnan(scores)
-    labels, scores = labels.where(unseen), scores[unseen]
-    order = kernels.order_lists(scores, labels.indptr)
-    groups = _tie_groups(scores[order], labels.owner)
-    indptr = np.searchsorted(groups.owner, np.arange(len(labels.users) + 1))
-    above, tied, length = kernels.place_in_catalog(block, indptr, scores[order][groups.starts], depth_of(metrics))
-    places = (np.repeat(above, groups.sizes), np.repeat(tied, groups.sizes), length)
-    return _measure(labels.rows(order), places, metrics), len(scores)
-
-
-def _scores(model: Ranker, users: Int64Array, *, exclude_seen: bool) -> Float32Array:
-    """(len(users), n_items) scores in an array of our own; NaN marks training items that are no candidates."""
+def _score_block(model: Ranker, users: Int64Array, *, exclude_seen: bool) -> Float32Array:
+    """(len(users), n_items) scores, writable; NaN marks the training items, which are not candidates."""
     block = np.require(model.score_block(users), dtype=np.float32, requirements=["C", "W", "O"])
     if np.isnan(block).any():
         row, item = np.argwhere(np.isnan(block))[0]
@@ -116,25 +117,25 @@ def _tie_groups(scores: Float32Array, owner: Int64Array) -> _TieGroups:
     return _TieGroups(starts, np.diff(starts, append=len(scores)), owner[starts])
 
 
-def _measure(labels: Labels, places: tuple[Int64Array, Int64Array, Int64Array], metrics: Sequence[Metric]) -> Measured:
-    """`places`: above and tied of each row, best first, and the length of each user's list."""
-    above, tied, length = places
+def _measure(
+    labels: Labels, above: Int64Array, tied: Int64Array, length: Int64Array, metrics: Sequence[Metric]
+) -> Measured:
+    """Measure lists of labels, best first.
+
+    `above` and `tied`, (n_rows,), count the candidates of higher and of equal score; `length`, (n_users,), all of them.
+    """
     cuts = cuts_of(metrics)
-    lists = kernels.RankedLists(labels.indptr, above, tied, labels.relevant, labels.gain, labels.stop, length)
-    sums, auc = kernels.measure(lists, cuts)
-    return Measured(cuts, sums, auc, _ideal(labels, cuts), labels.n_relevant, length)
-
-
-def _ideal(labels: Labels, cuts: Int64Array) -> Float64Array:
-    """(n_users, n_cuts) DCG of each user's graded gains in their best order."""
-    ideal = np.zeros((len(labels.users), len(cuts)))
+    sums, auc = kernels.measure(
+        kernels.RankedLists(labels.indptr, above, tied, labels.relevant, labels.gain, labels.stop, length), cuts
+    )
+    ideal = np.zeros((len(labels.users), len(cuts)))  # DCG of each user's graded gains in their best order
     if labels.gain.any():
         owner = labels.owner
-        place = np.arange(len(owner)) - labels.indptr[owner]
-        gains = labels.gain[np.lexsort((-labels.gain, owner))] / np.log2(place + 2.0)
+        rank = np.arange(len(owner)) - labels.indptr[owner]
+        gains = labels.gain[np.lexsort((-labels.gain, owner))] / np.log2(rank + 2.0)
         for column, cut in enumerate(cuts):
-            ideal[:, column] = np.bincount(owner, weights=gains * (place < cut), minlength=len(ideal))
-    return ideal
+            ideal[:, column] = np.bincount(owner, weights=gains * (rank < cut), minlength=len(ideal))
+    return Measured(cuts, sums, auc, ideal, labels.n_relevant, length)
 
 
 def _nan_error(model: Ranker, user: int, item: int) -> DivergenceError:

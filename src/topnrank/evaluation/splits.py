@@ -1,7 +1,7 @@
-"""Train and test rows: per user at random, per user the last ones, or by one moment in time.
+"""Splits into train and test rows: per user at random, per user the last ones, or by one point in time.
 
 Both parts keep the id maps of the data, so indices agree between them. Rows of one user and item (several feedback
-types) are never torn apart by the per-user splits; "items" below are the distinct items of a user.
+types) stay together in the per-user splits; "items" below are the distinct items of a user.
 """
 
 import hashlib
@@ -23,8 +23,7 @@ Split = tuple[Interactions, Interactions]
 def split_per_user(data: Interactions, *, test: float = 0.5, seed: int = 0) -> Split:
     """Of each user's m items, floor(m * test) at random go to the test part, so at least one stays for training.
 
-    An item's draw depends on seed, user id and item id alone: other users, other items and the order of rows do not
-    matter to it.
+    An item's draw depends only on seed, user id and item id, not on other users, other items or the order of rows.
     """
     _check_fraction(test)
     _check_seed(seed)
@@ -41,7 +40,7 @@ def split_per_user(data: Interactions, *, test: float = 0.5, seed: int = 0) -> S
 def split_last(data: Interactions, *, test: int = 1) -> Split:
     """Of each user's m items, the last min(test, m - 1) by timestamp go to the test part; equal times by item index."""
     if isinstance(test, bool) or not isinstance(test, (int, np.integer)) or test < 1:
-        raise ParameterError(f"test must be a whole number of items per user, at least 1, got {test!r}")
+        raise ParameterError(f"test must be an integer number of items per user, at least 1, got {test!r}")
     timestamps = _timestamps(data, "split_last")
     pairs = np.flatnonzero(data.pair_starts)
     users = data.user_index[pairs]
@@ -53,14 +52,14 @@ def split_last(data: Interactions, *, test: int = 1) -> Split:
 
 
 def split_time(data: Interactions, *, test: float = 0.2, at: int | None = None) -> Split:
-    """Rows from one moment on, for all users alike, go to the test part.
+    """Rows from one point in time on, the same for all users, go to the test part.
 
     Parameters
     ----------
     data
         Interactions with timestamps.
     test
-        Share of the latest rows; rows of the same moment stay together, so the test part may be a little larger.
+        Fraction of the latest rows; rows with equal timestamps stay together, so the test part may be a little larger.
     at
         First timestamp of the test part; `test` is then not used.
     """
@@ -80,7 +79,7 @@ def split_time(data: Interactions, *, test: float = 0.2, at: int | None = None) 
 
 
 def _last_of_each(order: Int64Array, counts: Int64Array, n_last: Int64Array) -> BoolArray:
-    """Marks the last `n_last` pairs of each user, (n_pairs,); `order` sorts the pairs within their users."""
+    """(n_pairs,) mask of the last `n_last` pairs of each user; `order` sorts the pairs within their users."""
     ends = np.cumsum(counts)
     place = np.arange(len(order), dtype=np.int64)
     chosen = np.zeros(len(order), dtype=np.bool_)
@@ -106,12 +105,12 @@ def _timestamps(data: Interactions, function: str) -> Int64Array:
 
 def _check_fraction(test: float) -> None:
     if not isinstance(test, (int, float, np.number)) or not 0 < test < 1:
-        raise ParameterError(f"test must be a share between 0 and 1, both excluded, got {test!r}")
+        raise ParameterError(f"test must be a fraction between 0 and 1, both excluded, got {test!r}")
 
 
 def _check_seed(seed: int) -> None:
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise ParameterError(f"seed must be a whole number of at least 0, got {seed!r}")
+        raise ParameterError(f"seed must be an integer of at least 0, got {seed!r}")
 
 
 def _draws(data: Interactions, pairs: Int64Array, seed: int) -> _Words:

@@ -1,18 +1,21 @@
-"""The mathematics of the losses: plain NumPy that reads like the papers and is the reference for every kernel."""
+"""Losses on the scores of one user's list: plain NumPy that reads like the papers and is the reference for every kernel.
+
+Each algorithm has a folder with its `reference.py` and its `kernel.py`; `table.py` ties the two together.
+"""
 
 from topnrank.losses.base import PLAIN_CONTEXT, ListContext, ListGradient, Objective
-from topnrank.losses.climf.reference import CLiMFBound
-from topnrank.losses.gaussian.reference import GaussianDCG
-from topnrank.losses.listpmf.reference import PlackettLuce
-from topnrank.losses.listrank.reference import TopOneCrossEntropy
-from topnrank.losses.mfadg.reference import AveragedDiscountedGain
-from topnrank.losses.pairwise.reference import PairwiseLogistic, WarpHinge
-from topnrank.losses.shaping import Squared
+from topnrank.losses.climf import CLiMFBound
+from topnrank.losses.gaussian import GaussianDCG
+from topnrank.losses.listpmf import PlackettLuce
+from topnrank.losses.listrank import TopOneCrossEntropy
+from topnrank.losses.mfadg import AveragedDiscountedGain
+from topnrank.losses.pairwise import PairwiseLogistic, WarpHinge
+from topnrank.losses.squared import Squared
 from topnrank.losses.steps import Laplace, Ramp, ReLU, Sigmoid, StepFunction, make_step
-from topnrank.losses.tfmap.reference import SmoothAP
-from topnrank.losses.truncated.reference import TruncatedAUC, TruncatedMAP, TruncatedMRR
-from topnrank.losses.weighted_dcg.reference import WeightedDCG
-from topnrank.losses.xclimf.reference import XCLiMFBound
+from topnrank.losses.tfmap import SmoothAP
+from topnrank.losses.truncated import TruncatedAUC, TruncatedMAP, TruncatedMRR
+from topnrank.losses.weighted_dcg import WeightedDCG
+from topnrank.losses.xclimf import XCLiMFBound
 
 __all__ = [
     "PLAIN_CONTEXT",
@@ -20,9 +23,9 @@ __all__ = [
     "CLiMFBound",
     "GaussianDCG",
     "Laplace",
+    "ListContext",
     "ListGradient",
     "Objective",
-    "ListContext",
     "PairwiseLogistic",
     "PlackettLuce",
     "Ramp",

@@ -1,4 +1,4 @@
-"""Links between scores and softmax (reference: losses/links.py)."""
+"""Link functions between scores and a softmax (reference: losses/links.py)."""
 
 import numpy as np
 

@@ -19,6 +19,7 @@ from numpy.polynomial import chebyshev, polynomial
 from topnrank._typing import Float64Array
 from topnrank.kernels.elementary import exponentials
 from topnrank.kernels.jit import kernel
+from topnrank.kernels.sorting import descending_order
 
 RELU, SIGMOID, LAPLACE, RAMP = 0, 1, 2, 3
 TERMS = 12
@@ -205,7 +206,7 @@ def _slope_terms(step):
 def _sigmoid_forward(step, w, e, R, D, limit):
     """R_r = W_r - (sum over above) + (sum over below) of the exponential sum; returns the first r with R above `limit`.
 
-    The first part alone says that, and R only grows down the list: from there on R gets infinity and D 0.
+    The first part is a lower bound of R, and R only grows down the list: from that r on R is set to infinity and D to 0.
     """
     slopes, values, live = _slope_terms(step), step.terms, w.size
     A, W = NO_TERMS, 0.0
@@ -290,8 +291,8 @@ def _ramp_backward(steepness, f, c, X):
 def ranks_forward(step, f, w, e, R, D, limit):
     """Writes R and D of a sorted list with rank weights `w`; `e` is scratch that `ranks_backward` needs again.
 
-    Ranks beyond `limit` are of no interest, which saves the sigmoid most of its work: infinity will do for them. Returned is
-    where they begin, the size of the list if they are all there.
+    Ranks beyond `limit` may be infinity, which saves the sigmoid most of its work. Returns the position where they begin,
+    the size of the list if there are none.
     """
     if step.kind == RELU:
         _relu_forward(f, w, R, D)
@@ -316,3 +317,20 @@ def ranks_backward(step, f, c, e, X, live):
         _laplace_backward(step.steepness, c, e, X)
     else:
         _sigmoid_backward(step, c, e, X, live)
+
+
+@kernel
+def relevant_rows(f, a):
+    """Positions of the rows with a gain above 0, from the highest score to the lowest, and their scores."""
+    rows, scores = np.empty(f.size, np.int64), np.empty(f.size)
+    m = 0
+    for i in range(f.size):
+        if a[i] > 0.0:
+            rows[m] = i
+            scores[m] = f[i]
+            m += 1
+    order = descending_order(scores[:m])
+    for r in range(m):
+        order[r] = rows[order[r]]
+        scores[r] = f[order[r]]
+    return order, scores[:m]

@@ -1,14 +1,14 @@
-"""Annealed cut, gradient budget and anchor, which the Top-N-Rank kernels share (reference: losses/shaping.py)."""
+"""Annealed cut, gradient budget and squared term of the Top-N-Rank kernels (reference: losses/shaping.py)."""
 
 from topnrank.kernels.jit import kernel
 
 FAINT = 1e-8
-"""As in losses/shaping.py: fainter gradients are rounding and are not blown up to the budget."""
+"""As in losses/shaping.py: fainter gradients are rounding and are not scaled up to the budget."""
 
 
 @kernel
 def annealed_n(n, m, anneal_n, progress):
-    """N_t = N + (m - N)_+ (1 - progress / anneal)_+, the gate's cut for a list of m items."""
+    """N_t = N + (m - N)_+ (1 - progress / anneal_n)_+, the gate's cut for a list of m items."""
     if anneal_n <= 0.0:
         return n
     return n + max(m - n, 0.0) * max(1.0 - progress / anneal_n, 0.0)
@@ -16,7 +16,7 @@ def annealed_n(n, m, anneal_n, progress):
 
 @kernel
 def gradient_budget_scale(settings, m, mass, size):
-    """What a gradient of that mass is multiplied by; `size` is what a faint one is faint against."""
+    """Factor that brings a gradient of this mass to its budget; `size` is the mass that it may be faint against."""
     if settings.gradient_budget > 0.0 and mass > FAINT * size:
         return settings.gradient_budget * min(float(m), settings.n) / mass
     return 1.0

@@ -1,4 +1,4 @@
-"""Links: what stands between a score f and the number s that a softmax is taken of.
+"""Link functions: what maps a score f to the number s that a softmax is taken of.
 
 | name     | s(f)                       | ds/df           |
 |----------|----------------------------|-----------------|
@@ -15,7 +15,7 @@ LINKS = ("sigmoid", "identity")
 _LOGISTIC = Sigmoid(1.0)
 
 
-def neighbor_term(link: str, scores: Float64Array) -> tuple[Float64Array, Float64Array]:
+def apply_link(link: str, scores: Float64Array) -> tuple[Float64Array, Float64Array]:
     """s and ds/df of a list, each of shape (m,)."""
     if link == "identity":
         return scores, np.ones_like(scores)

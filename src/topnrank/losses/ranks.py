@@ -24,7 +24,7 @@ class Ranks(NamedTuple):
 
 
 def _without_self(pairs: Float64Array) -> Float64Array:
-    """The (m, m) pair matrix with an empty diagonal."""
+    """The (m, m) pair matrix with zeros on its diagonal."""
     np.fill_diagonal(pairs, 0.0)
     return pairs
 

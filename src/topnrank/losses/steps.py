@@ -1,4 +1,4 @@
-"""Step functions h: smooth stand-ins for the indicator 1(x > 0) that turns score differences into ranks (eq. 3).
+"""Step functions h: smooth versions of the indicator 1(x > 0), which turns score differences into ranks (eq. 3).
 
 | name    | h(x)                                   | h'(x)                | in the paper              |
 |---------|----------------------------------------|----------------------|---------------------------|
@@ -95,7 +95,7 @@ class Ramp:
 
 
 STEPS = ("relu", "sigmoid", "laplace", "ramp")
-_DEFAULT_STEEPNESS = {"sigmoid": 7.0, "laplace": 3.0, "ramp": 1.0}
+_BOUNDED: dict[str, type[Sigmoid] | type[Laplace] | type[Ramp]] = {"sigmoid": Sigmoid, "laplace": Laplace, "ramp": Ramp}
 
 
 def make_step(smoothing: "str | StepFunction", steepness: float | None = None) -> StepFunction:
@@ -110,7 +110,5 @@ def make_step(smoothing: "str | StepFunction", steepness: float | None = None) -
     name = one_of("smoothing", smoothing, STEPS)
     if name == "relu":
         return ReLU()
-    value = _DEFAULT_STEEPNESS[name] if steepness is None else float(steepness)
-    if name == "sigmoid":
-        return Sigmoid(value)
-    return Laplace(value) if name == "laplace" else Ramp(value)
+    bounded = _BOUNDED[name]
+    return bounded() if steepness is None else bounded(float(steepness))

@@ -12,7 +12,7 @@ from topnrank._typing import Float32Array, Float64Array, FloatArray, IntArray
 from topnrank.data.interactions import Interactions, check_interactions
 from topnrank.errors import DataError
 from topnrank.losses.base import Objective
-from topnrank.losses.shaping import Squared
+from topnrank.losses.squared import Squared
 from topnrank.models.base import Fitted, Model
 from topnrank.models.factor.model import FactorModel
 from topnrank.models.search_space import Range, Space

@@ -7,8 +7,7 @@ from typing import ClassVar, final
 from topnrank._checks import check_count, check_number
 from topnrank.errors import ParameterError
 from topnrank.losses.base import Objective
-from topnrank.losses.draws import STRIDE
-from topnrank.losses.pairwise.reference import PairwiseLogistic, WarpHinge
+from topnrank.losses.pairwise.reference import STRIDE, PairwiseLogistic, WarpHinge
 from topnrank.models.factor.model import FactorModel
 from topnrank.models.search_space import Choice, Range, Space
 

@@ -39,7 +39,7 @@ def factor_user_step(batch, G, state, accumulators, rule, moved):
             gradient[:] = 0.0
             for p in range(batch.offsets[n], batch.offsets[n + 1]):
                 g = np.float32(G[p])
-                if g != 0.0:  # behind the gate of ReLU most are
+                if g != 0.0:  # most are 0 behind ReLU's gate
                     v = state.V[batch.items[p]]
                     for d in range(v.size):
                         gradient[d] += g * v[d]
@@ -49,7 +49,7 @@ def factor_user_step(batch, G, state, accumulators, rule, moved):
 
 @kernel
 def _step_items(batch, active_items, G, state, accumulators, rules, chunk, moved):
-    """The steps of a chunk of the touched items."""
+    """The steps of a chunk of the active items."""
     gradient = np.empty(state.V.shape[1], np.float32)
     U, V, of_V, users, own = state.U, state.V, accumulators.V, batch.users, batch.own
     visits = active_items.visits
@@ -73,7 +73,7 @@ def _step_items(batch, active_items, G, state, accumulators, rules, chunk, moved
 
 @parallel_kernel
 def factor_item_step(batch, active_items, G, state, accumulators, rules, moved):
-    """Each touched item steps v and b once along the batch's sum of G_i u, in the batch's order of users; rules of v, b."""
+    """Each active item steps v and b once along the batch's sum of G_i u, in the batch's order of users; rules of v, b."""
     work = new_work(batch.workers)
     for worker in prange(batch.workers):
         for chunk in claim(work, worker, CHUNKS):

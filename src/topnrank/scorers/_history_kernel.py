@@ -5,7 +5,7 @@
 e x stands for sum_b e_b x_b over the channels b: one for ratings, or one for each type of feedback; the vectors x_b of an
 item stand one after another in its row of X.
 
-The own part of an item needs only the numbers <y_i, q_i> and <x_i, q_i>, computed once per touched item, and in the
+The self term of an item needs only the numbers <y_i, q_i> and <x_i, q_i>, computed once per active item, and in the
 backward pass the sums over visits of G c rho and G c rho e: leave-one-out costs next to nothing per rating.
 """
 
@@ -20,7 +20,7 @@ from topnrank.kernels.vectors import fetch
 from topnrank.kernels.work_stealing import claim, new_work
 
 AHEAD = 8
-"""So many rows before it is needed a row of the parameters is fetched; they lie in no order that the machine could guess."""
+"""Rows of the parameters are prefetched this many rows ahead: their order is not predictable by the hardware."""
 
 
 class HistoryState(NamedTuple):
@@ -33,7 +33,7 @@ class HistoryState(NamedTuple):
 
 
 class HistorySums(NamedTuple):
-    """What the users of a batch carry between the phases."""
+    """What is kept of each user of a batch between the phases."""
 
     c: Float32Array
     """(b, 2) scale of the history without one item, for own rows, and of the whole one, for sampled rows"""
@@ -41,6 +41,15 @@ class HistorySums(NamedTuple):
     """(b, k) history sums, unscaled"""
     gradient: Float32Array
     """(b, k) sum_i c G_i q_i"""
+
+
+class SelfProducts(NamedTuple):
+    """Products of the self terms of the active items."""
+
+    y: Float32Array
+    """(n_items,) <y_i, q_i>"""
+    x: Float32Array
+    """(n_items, channels) <x_ib, q_i>"""
 
 
 @kernel
@@ -51,7 +60,7 @@ def history_scale(size, exponent):
 
 @parallel_kernel
 def self_products(active_items, state, yq, xq):
-    """<y_i, q_i> and <x_ib, q_i> of the touched items, into arrays over all items, (n_items,) and (n_items, channels)."""
+    """<y_i, q_i> and <x_ib, q_i> of the active items, into arrays over all items, (n_items,) and (n_items, channels)."""
     k = state.Q.shape[1]
     for t in prange(active_items.items.size):
         item = active_items.items[t]
@@ -107,18 +116,18 @@ def _history_sum(batch, Y, X, n, s):
 
 
 @kernel
-def _user_scores(batch, state, own, n, c, s, scores):
-    """Scores of the list of user n by the history sum s; own = (yq, xq), c the scales without one item and of all."""
-    yq, xq = own
+def _user_scores(batch, state, products, n, c, s, scores):
+    """Scores of the list of user n by the history sum s; c holds the scales without one item and of all."""
+    yq, xq = products.y, products.x
     Q, bias, items = state.Q, state.b, batch.items
     for p in range(batch.first[n], batch.own[n]):
         item = items[p]
         if p + AHEAD < batch.own[n]:
             fetch(Q, items[p + AHEAD])
-        mine = yq[item]
+        self_term = yq[item]
         for b in range(xq.shape[1]):
-            mine += batch.residuals[p, b] * xq[item, b]
-        scores[p] = c[0] * (dot(s, Q[item]) - batch.recency_weights[p] * mine) + bias[item]
+            self_term += batch.residuals[p, b] * xq[item, b]
+        scores[p] = c[0] * (dot(s, Q[item]) - batch.recency_weights[p] * self_term) + bias[item]
     for p in range(batch.own[n], batch.offsets[n + 1]):
         if p + AHEAD < batch.offsets[n + 1]:
             fetch(Q, items[p + AHEAD])
@@ -126,15 +135,15 @@ def _user_scores(batch, state, own, n, c, s, scores):
 
 
 @parallel_kernel
-def history_scores(batch, state, exponent, own, scales, vectors, scores):
-    """Scales c, unscaled history sums and scores of every list, own rows leave-one-out; `own` = (yq, xq)."""
+def history_scores(batch, state, exponent, products, scales, vectors, scores):
+    """Scales c, unscaled history sums and scores of every list, own rows leave-one-out."""
     work = new_work(batch.workers)
     for worker in prange(batch.workers):
         for n in claim(work, worker, batch.users.size):
             size = batch.own[n] - batch.offsets[n]
             scales[n, 0], scales[n, 1] = history_scale(size - 1, exponent), history_scale(size, exponent)
             _history_sum(batch, state.Y, state.X, n, vectors[n])
-            _user_scores(batch, state, own, n, scales[n], vectors[n], scores)
+            _user_scores(batch, state, products, n, scales[n], vectors[n], scores)
 
 
 @parallel_kernel
@@ -157,11 +166,11 @@ def history_gradient(batch, G, Q, scales, gradient):
 
 @leaf_kernel
 def _own_sums(visits, rows, G, sums, work, out):
-    """Adds to `work` and `out` what an item's visits by rows of the users' own give, without leave-one-out.
+    """Adds to `work` and `out` the sums over an item's visits by own rows, without leave-one-out; g_u = `sums.gradient`.
 
-    The rows of `work` get sum c G_item s_u, sum rho pull_u and for each channel sum rho e_b pull_u; `out` (2, channels) the
+    The rows of `work` get sum c G_item s_u, sum rho g_u and for each channel sum rho e_b g_u; `out` (2, channels) the
     sums of c G_item rho e_b and c G_user rho e_b. Returned are the numbers sum G_item, and the sums of c G_item rho and
-    c G_user rho: these and `out` take the item's own part out again; then in how many lists the item was. Rows of the
+    c G_user rho, which with `out` remove the self term afterward; then in how many lists the item was. Rows of the
     history only have no gradient. Two visits at a time, an odd last one twice, the second time by 0.
     """
     first, recency_weights, residuals = rows
@@ -191,7 +200,7 @@ def _own_sums(visits, rows, G, sums, work, out):
 
 @leaf_kernel
 def _rated_sums(visits, rows, G, sums, work, out):
-    """`_own_sums` of a scorer with one channel, the usual one: one loop for the three rows of `work` reads `gradient` once."""
+    """`_own_sums` for one channel, the usual case: one loop for the three rows of `work` reads `gradient` once."""
     first, recency_weights, residuals = rows
     c, s, gradient = sums
     for_q, for_y, for_x = work[0], work[1], work[2]
@@ -205,11 +214,11 @@ def _rated_sums(visits, rows, G, sums, work, out):
         g, h = np.float32(item) * c[n, 0], np.float32(other) * c[m, 0]
         g_user, h_user = G[0, p] * c[n, 0] if listed else 0.0, G[0, q] * c[m, 0] if also else 0.0
         e, f = rho * residuals[p, 0], sigma * residuals[q, 0]
-        one, two, pull_one, pull_two = s[n], s[m], gradient[n], gradient[m]
+        one, two, gradient_one, gradient_two = s[n], s[m], gradient[n], gradient[m]
         for d in range(for_q.size):
             for_q[d] += g * one[d] + h * two[d]
-            for_y[d] += rho * pull_one[d] + sigma * pull_two[d]
-            for_x[d] += e * pull_one[d] + f * pull_two[d]
+            for_y[d] += rho * gradient_one[d] + sigma * gradient_two[d]
+            for_x[d] += e * gradient_one[d] + f * gradient_two[d]
         bias += item + other
         lists += (1.0 if listed else 0.0) + (1.0 if also else 0.0)
         qc += g * rho + h * sigma
@@ -222,7 +231,7 @@ def _rated_sums(visits, rows, G, sums, work, out):
 
 @leaf_kernel
 def _sampled_sums(visits, counts, G, sums, work):
-    """Adds to `work` what an item's visits by sampled rows give; returns sum G_item and in how many lists they count."""
+    """Adds to `work` the sums over an item's visits by sampled rows; returns sum G_item and in how many lists they count."""
     c, s, _ = sums
     bias, lists = 0.0, 0.0
     for v in range(0, len(visits), 2):
@@ -236,8 +245,8 @@ def _sampled_sums(visits, counts, G, sums, work):
 
 
 @leaf_kernel
-def _take_own_out(qc, yc, out, rows, work):
-    """Takes the item's own part, rows = (q, y, x), out of the sums over its visits."""
+def _remove_self_term(qc, yc, out, rows, work):
+    """Removes the item's self term, rows = (q, y, x), from the sums over its visits."""
     q, y, x = rows
     k, none = q.size, np.float32(0.0)
     add_two(work[0], np.float32(-qc), y, none, y)
@@ -249,7 +258,7 @@ def _take_own_out(qc, yc, out, rows, work):
 
 @kernel
 def _step_items(batch, active_items, G, sums, state, stepped, rules, chunk, moved):
-    """The steps of a chunk of the touched items. The tuples are taken apart once: leaves want plain arrays."""
+    """The steps of a chunk of the active items. The tuples are unpacked once: leaf kernels take plain arrays."""
     target, accumulators = stepped
     k, channels = state.Q.shape[1], batch.residuals.shape[1]
     work, out = np.empty((2 + channels, k), np.float32), np.empty((2, channels), np.float32)
@@ -270,8 +279,8 @@ def _step_items(batch, active_items, G, sums, state, stepped, rules, chunk, move
             sampled = _sampled_sums(visits[own:hi], batch.counts, G, users, work)
             bias, lists = bias + sampled[0], lists + sampled[1]
         distance = 0.0
-        if own > lo:  # items that were only sampled have no part in a history
-            _take_own_out(qc, yc, out, (Q[i], Y[i], X[i]), work)
+        if own > lo:  # items that were only sampled are in no history
+            _remove_self_term(qc, yc, out, (Q[i], Y[i], X[i]), work)
             distance += step_row(rules[1], own - lo, work[1], new_Y[i], of_Y[i])
             for b in range(channels):
                 part = slice(b * k, (b + 1) * k)
@@ -282,7 +291,7 @@ def _step_items(batch, active_items, G, sums, state, stepped, rules, chunk, move
 
 @parallel_kernel
 def history_item_step(batch, active_items, G, sums, state, target, accumulators, rules, moved):
-    """Each touched item steps once along the batch's sums, in the batch's order of users; rules of q, of y and x, of b.
+    """Each active item steps once along the batch's sums, in the batch's order of users; rules of q, of y and x, of b.
 
     The steps go to `target`: the state itself, or arrays of zeros that with `optimizers.SUM` get the sums.
     """

@@ -1,18 +1,9 @@
-"""Training kernels of the neighbor term: its scores in a batch and the gradient of its scale."""
+"""The neighbor term over a batch: its scores and the gradient of its scale (reference: scorers/neighbors.py)."""
 
 import numpy as np
 
 from topnrank.kernels.jit import kernel, parallel_kernel, prange, summing_kernel
 from topnrank.kernels.work_stealing import claim, new_work
-
-# ----------------------------------------------------------------------------------------------------
-# The neighbor ridge: for each item one small regression on its nearest items (reference: tests; model: neighbor_ridge).
-#
-#     G = X' diag(w) X,  X the (users, items) matrix of likes          co-occurrence, sparse; only its upper half is kept
-#     N(i) = the T items j != i with the largest G_ij / (sqrt(G_ii G_jj) + shrink)
-#     W_i  = (G[N, N] + lambda I)^-1 G[N, i]                            one T x T system for each item, in parallel
-#
-# EASE (Steck 2019) is the same regression with N(i) = all other items, which needs an m x m inverse.
 
 
 @summing_kernel
@@ -26,7 +17,7 @@ def _marked_sum(near, w, marks):
 
 @parallel_kernel
 def batch_neighbor_scores(batch, rows, neighbors, weights, marks, neighbor_scores):
-    """The neighbors' scores of the lists of a batch: own rows as prepared (left out), sampled ones from the user's likes.
+    """Neighbor scores of the lists of a batch: own rows as prepared (leave-one-out), sampled rows from the user's positives.
 
     `marks` (workers, n_items) is zero before and after.
     """

@@ -32,21 +32,21 @@ class Factors:
             "item_bias": np.zeros(n_items, np.float32),
         }
 
-    def scores(self, parameters: Parameters, visited: UserRows) -> Float64Array:
+    def scores(self, parameters: Parameters, rows: UserRows) -> Float64Array:
         """f = V u + b."""
-        items = visited.items[visited.first :]
-        dots = parameters["item_factors"][items] @ parameters["user_factors"][visited.user]
+        items = rows.items[rows.first :]
+        dots = parameters["item_factors"][items] @ parameters["user_factors"][rows.user]
         return np.asarray(dots + parameters["item_bias"][items], np.float64)
 
-    def user_gradient(self, parameters: Parameters, visited: UserRows, G: Float64Array) -> Float64Array:
+    def user_gradient(self, parameters: Parameters, rows: UserRows, G: Float64Array) -> Float64Array:
         """sum_i G_i v_i."""
-        return np.asarray(G @ parameters["item_factors"][visited.items[visited.first :]])
+        return np.asarray(G @ parameters["item_factors"][rows.items[rows.first :]])
 
     def item_gradients(
-        self, parameters: Parameters, visited: UserRows, G_user: Float64Array, G_item: Float64Array
+        self, parameters: Parameters, rows: UserRows, G_user: Float64Array, G_item: Float64Array
     ) -> Parameters:
         """G_i u and G_i; the user's own gradient has been used already, so `G_user` is not."""
-        return {"item_factors": np.outer(G_item, parameters["user_factors"][visited.user]), "item_bias": G_item}
+        return {"item_factors": np.outer(G_item, parameters["user_factors"][rows.user]), "item_bias": G_item}
 
     def _draw(self, seed: int, block: str, n: int) -> Float32Array:
         if self.init == "paper":

@@ -4,19 +4,19 @@
     f_i  = b_i + < s_u - c_u (y_i + e_ui x_i), q_i >           training rows: leave-one-out, c_u = (m - 1)^-h
     f_i  = b_i + < s_u, q_i >                                  any other item,               c_u = m^-h
 
-Rows may count less than others: with a strength rho_uj, (y_j + e_uj x_j) is rho_uj (y_j + e_uj x_j) throughout.
+Rows may count less than others: with a recency weight rho_uj, (y_j + e_uj x_j) is rho_uj (y_j + e_uj x_j) throughout.
 Leave-one-out is essential: otherwise an item's score would hold its own rating. Backward, with g = sum_i c_u G_i q_i:
 
     dL/dq_i = G_i (s_u - c_u (y_i + e_ui x_i)),  dL/db_i = G_i,  dL/dy_j = g - c_u G_j q_j,  dL/dx_j = e_uj dL/dy_j
 
-An item sampled into the list has no own part there; a row of the history that is not in the list has G = 0.
+An item sampled into the list has no self term; a row of the history that is not in the list has G = 0.
 
-In the family of SVD++ and FISM (Koren 2008; Kabbur et al. 2013), which the paper's factors do not have. A user never
-seen in training needs nothing but a history.
+In the family of SVD++ and FISM (Koren 2008; Kabbur et al. 2013), not part of the paper. A user not seen in training
+needs only a history.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -44,7 +44,7 @@ class History:
         """Small random vectors, zero bias."""
         if isinstance(self.init, str):
             raise ParameterError(
-                f"init={self.init!r} goes with user_representation='factors'; with user_representation='history' give a number"
+                f"init={self.init!r} needs user_representation='factors'; with user_representation='history' give a number"
             )
         shape = (n_items, self.factors)
         return {
@@ -55,31 +55,31 @@ class History:
         }
 
     def scale(self, size: int) -> float:
-        """c for a history of `size` items; an empty one counts nothing."""
+        """c for a history of `size` items; 0 for an empty one."""
         return float(size) ** -self.exponent if size > 0 else 0.0
 
-    def scores(self, parameters: Parameters, visited: UserRows) -> Float64Array:
+    def scores(self, parameters: Parameters, rows: UserRows) -> Float64Array:
         """Scores of the user's list, own rows leave-one-out."""
-        items = visited.items[visited.first :]
-        dots = np.einsum("ik,ik->i", self._others(parameters, visited), parameters["item_factors"][items])
+        items = rows.items[rows.first :]
+        dots = np.einsum("ik,ik->i", self._others(parameters, rows), parameters["item_factors"][items])
         return np.asarray(dots + parameters["item_bias"][items])
 
-    def user_gradient(self, parameters: Parameters, visited: UserRows, G: Float64Array) -> Float64Array:
-        """Nothing: there is no user vector."""
+    def user_gradient(self, parameters: Parameters, rows: UserRows, G: Float64Array) -> Float64Array:
+        """Empty: there is no user vector."""
         return np.empty(0)
 
     def item_gradients(
-        self, parameters: Parameters, visited: UserRows, G_user: Float64Array, G_item: Float64Array
+        self, parameters: Parameters, rows: UserRows, G_user: Float64Array, G_item: Float64Array
     ) -> Parameters:
         """q and b follow G_item; the history vectors y and x, being the user's side, follow G_user."""
-        q = parameters["item_factors"][visited.items]
-        G = np.concatenate([np.zeros(visited.first), G_user])  # rows of the history only have no score
-        pushed = (self._scales(visited) * G)[:, None] * q
-        gradient = visited.recency_weights[:, None] * (pushed.sum(axis=0) - pushed[: visited.own])
+        q = parameters["item_factors"][rows.items]
+        G = np.concatenate([np.zeros(rows.first), G_user])  # rows of the history only have no score
+        pushed = (self._scales(rows) * G)[:, None] * q
+        gradient = rows.recency_weights[:, None] * (pushed.sum(axis=0) - pushed[: rows.own])
         return {
-            "item_factors": G_item[:, None] * self._others(parameters, visited),
+            "item_factors": G_item[:, None] * self._others(parameters, rows),
             "history_factors": gradient,
-            "rating_factors": _outer(visited.residuals[: visited.own], gradient),
+            "rating_factors": _outer(rows.residuals[: rows.own], gradient),
             "item_bias": G_item,
         }
 
@@ -95,19 +95,19 @@ class History:
         x = parameters["rating_factors"][items].astype(np.float64).reshape(len(items), self.channels, self.factors)
         return np.asarray(parameters["history_factors"][items] + np.einsum("nb,nbk->nk", residuals, x))
 
-    def _scales(self, visited: UserRows) -> Float64Array:
+    def _scales(self, rows: UserRows) -> Float64Array:
         """(n,) c of each row: of the history without it for own rows, of the whole history for sampled ones."""
-        own, sampled = visited.own, visited.items.size - visited.own
+        own, sampled = rows.own, rows.items.size - rows.own
         return np.repeat([self.scale(own - 1), self.scale(own)], [own, sampled])
 
-    def _others(self, parameters: Parameters, visited: UserRows) -> Float64Array:
-        """(m, k) c_u times the history's sum without each list item's own part."""
-        history = visited.items[: visited.own]
-        parts = np.zeros((visited.items.size, self.factors))
-        parts[: visited.own] = self.parts(parameters, history, visited.residuals[: visited.own])
-        parts[: visited.own] *= visited.recency_weights[:, None]
-        others = self._scales(visited)[:, None] * (parts.sum(axis=0) - parts)
-        return np.asarray(others[visited.first :])
+    def _others(self, parameters: Parameters, rows: UserRows) -> Float64Array:
+        """(m, k) c_u times the history's sum without each list item's self term."""
+        history = rows.items[: rows.own]
+        parts = np.zeros((rows.items.size, self.factors))
+        parts[: rows.own] = self.parts(parameters, history, rows.residuals[: rows.own])
+        parts[: rows.own] *= rows.recency_weights[:, None]
+        others = self._scales(rows)[:, None] * (parts.sum(axis=0) - parts)
+        return np.asarray(others[rows.first :])
 
 
 def _outer(residuals: FloatArray, gradient: Float64Array) -> Float64Array:
@@ -115,9 +115,16 @@ def _outer(residuals: FloatArray, gradient: Float64Array) -> Float64Array:
     return (residuals[:, :, None] * gradient[:, None, :]).reshape(len(gradient), -1)
 
 
+class DeviationSums(NamedTuple):
+    """Per item, the number of rows and the sum of their d_ui (`RatingResiduals`), (n_items,) each."""
+
+    counts: Int64Array
+    deviations: Float64Array
+
+
 @dataclass(frozen=True)
 class RatingResiduals:
-    """What a rating says beyond the habits of its user and the standing of its item.
+    """Residuals of ratings, after the mean of the user and the offset of the item.
 
         d_ui = r_ui - (damped mean of u),   o_i = sum_u d_ui / (n_i + 5),   e_ui = (r_ui - o_i) - (its damped mean over u)
 
@@ -139,24 +146,22 @@ class RatingResiduals:
         return cls.of_sums(cls.sums(indptr, items, ratings, mean, n_items), mean)
 
     @classmethod
-    def sums(
-        cls, indptr: IntArray, items: IntArray, ratings: FloatArray, mean: float, n_items: int
-    ) -> tuple[Int64Array, Float64Array]:
-        """Of some users' rows: (n_items,) how many each item has, and the sum of their d; `mean` is that of all rows."""
+    def sums(cls, indptr: IntArray, items: IntArray, ratings: FloatArray, mean: float, n_items: int) -> DeviationSums:
+        """Sums over some users' rows; `mean` is the mean rating of all rows."""
         values = ratings.astype(np.float64)
         deviations = values - cls._user_means(indptr, values, mean)
         counts = np.bincount(items, minlength=n_items).astype(np.int64)
-        return counts, np.asarray(np.bincount(items, weights=deviations, minlength=n_items), np.float64)
+        return DeviationSums(counts, np.bincount(items, weights=deviations, minlength=n_items).astype(np.float64))
 
     @classmethod
-    def of_sums(cls, sums: tuple[Int64Array, Float64Array], mean: float) -> "RatingResiduals":
-        """The residuals by the sums over all users' rows, whose mean is `mean`."""
+    def of_sums(cls, sums: DeviationSums, mean: float) -> "RatingResiduals":
+        """Residuals from the sums over all users' rows, whose mean rating is `mean`."""
         counts, deviations = sums
         offsets = deviations / (counts + cls.ITEM_DAMPING)
         return cls(offsets.astype(np.float32), mean - float(counts @ offsets) / float(counts.sum()))
 
     def of(self, indptr: IntArray, items: IntArray, ratings: FloatArray) -> Float32Array:
-        """(n, 1) residuals e of lists given as CSR; also of users never seen."""
+        """(n, 1) residuals e of lists given as CSR, also of users not in training."""
         values = ratings.astype(np.float64) - self.offsets[items]
         return np.asarray((values - self._user_means(indptr, values, self.mean))[:, None], np.float32)
 
@@ -169,9 +174,9 @@ class RatingResiduals:
 
 @dataclass(frozen=True)
 class TypeChannels:
-    """Each type of feedback has a history vector of its own: e_uj is 1 in the channel of the row's type, else 0.
+    """A history vector for each type of feedback: e_uj is 1 in the channel of the row's type, else 0.
 
-    A row is known by its weight: its type is the one whose weight is nearest, of equally near ones the first.
+    The type of a row is the one whose weight is nearest to the row's, of equally near ones the first.
     """
 
     weights: tuple[float, ...]

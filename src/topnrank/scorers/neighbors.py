@@ -1,11 +1,16 @@
-"""Neighbors: a fixed, sparse item-to-item term beside a scorer, scaled by one learned number.
+"""Neighbors: a fixed, sparse item-to-item term added to a scorer, scaled by one learned number.
 
-    f_i = (scorer's score) + beta z_ui,     z_ui = sum over the user's liked items j in N(i) of rho_uj W_ji
+    f_i = (scorer's score) + beta z_ui,     z_ui = sum over the user's positive items j in N(i) of rho_uj W_ji
 
-W comes from regressions on the likes (`models/linear/neighbors.py`) and stays as it is while the rest is trained. For a liked item
-of the user's own, z is that of the regression without this user, so that training sees what prediction will see (with
-sessions: without the session of the like).
-rho is 1, or less for likes long past (`models/factor/prepare.py`).
+W comes from ridge regressions (`models/linear/neighbors.py`) and is not trained further:
+
+    G = X' diag(w) X,  X the (users, items) matrix of positives
+    N(i) = the T items j != i with the largest G_ij / (sqrt(G_ii G_jj) + shrink)
+    W_i  = (G[N, N] + lambda I)^-1 G[N, i]                            one T x T system for each item
+
+EASE (Steck 2019) is the same regression with N(i) = all other items. In training, z of a user's own positive item is that of
+the regression without this user (with sessions: without the session of the row), so that training sees what prediction will
+see. rho is 1, or less for rows long past (`models/factor/prepare.py`).
 
     dL/dbeta = sum_i G_i z_ui
 """
@@ -24,14 +29,14 @@ class Neighbors(NamedTuple):
     """N and W of every item."""
 
     items: Int32Array
-    """(n_items, T) N(i), ascending; i itself, with weight 0, fills the places of an item that has fewer"""
+    """(n_items, T) N(i), ascending; padded with i itself, with weight 0, for an item that has fewer"""
     weights: Float32Array
-    """(n_items, T) W_ji for the j of the same place"""
+    """(n_items, T) W_ji of the items j in `items`"""
 
     def neighbor_scores(
-        self, liked: IntArray, targets: IntArray, recency_weights: FloatArray | None = None
+        self, positives: IntArray, targets: IntArray, recency_weights: FloatArray | None = None
     ) -> Float64Array:
-        """z of the items `targets` for a user who likes the items `liked`, each with its strength rho (else 1)."""
-        likes = np.zeros(len(self.items))
-        likes[liked] = 1.0 if recency_weights is None else recency_weights
-        return np.asarray((self.weights[targets] * likes[self.items[targets]]).sum(axis=1))
+        """z of the items `targets` for a user with the items `positives`, each with its recency weight rho (else 1)."""
+        weights = np.zeros(len(self.items))
+        weights[positives] = 1.0 if recency_weights is None else recency_weights
+        return np.asarray((self.weights[targets] * weights[self.items[targets]]).sum(axis=1))

@@ -9,21 +9,16 @@
     class TestMyLoss(ObjectiveTests):
         objectives = (MyLoss(), MyLoss(sharp=True))
 
-`ModelTests` runs everything that is expected of a model: parameters, fitting, recommending with all
-options, explaining, files, quality.
-`ObjectiveTests` does so for an objective: its gradient, hazards, symmetries.
+`ModelTests` tests a model: parameters, fitting, recommending with all options, explaining, files, quality.
+`ObjectiveTests` tests an objective: its gradient, extreme inputs, symmetries.
 """
 
 import pytest
 
-_PARTS = ("base", "parameters", "fitting", "recommending", "wishes", "insight", "files", "quality", "objectives")
-pytest.register_assert_rewrite(*(f"topnrank.testing.{part}" for part in _PARTS))
+pytest.register_assert_rewrite("topnrank.testing.base", "topnrank.testing.losses", "topnrank.testing.models")
 
-from topnrank.testing.base import small_data, small_split  # noqa: E402 (after the rewriting of their assertions)
-from topnrank.testing.losses import (
-    ObjectiveTests,  # noqa: E402
-    central_differences,  # noqa: E402
-)
+from topnrank.testing.base import small_data, small_split  # noqa: E402 (pytest must rewrite their assertions first)
+from topnrank.testing.losses import ObjectiveTests, central_differences  # noqa: E402
 from topnrank.testing.models import ModelTests  # noqa: E402
 
 __all__ = ["ModelTests", "ObjectiveTests", "central_differences", "small_data", "small_split"]

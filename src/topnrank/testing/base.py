@@ -1,4 +1,4 @@
-"""What the parts of the conformance suite share: the model under test, small planted data, and how to compare."""
+"""Shared by the conformance suites: the model under test, small planted data, and comparisons."""
 
 import copy
 from functools import cache
@@ -39,17 +39,17 @@ ID_COLUMNS = (("user", "u"), ("item", "i"))
 
 
 def fresh(model: M) -> M:
-    """A model with the same parameters that was never fitted."""
+    """An unfitted model with the same parameters."""
     return type(model)(**copy.deepcopy(model.get_params()))
 
 
 def learned(model: Model) -> dict[str, bytes]:
-    """Everything a model learned, as bits."""
+    """All fitted arrays of a model, as bytes."""
     return {name: array.tobytes() for name, array in model.fitted.arrays.items()}
 
 
 def columns(table: pa.Table) -> dict[str, list[Any]]:
-    """A table as lists, which compare with `==`."""
+    """A table as lists, which can be compared with `==`."""
     content: dict[str, list[Any]] = table.to_pydict()
     return content
 
@@ -69,7 +69,7 @@ def ratings_of(data: Interactions, user: int) -> dict[Any, float]:
 
 
 def is_close(first: Any, second: Any) -> bool:
-    """Whether scores agree as nearly as single precision allows."""
+    """Whether scores agree to single precision."""
     return bool(np.allclose(first, second, rtol=1e-4, atol=1e-5))
 
 
@@ -77,10 +77,10 @@ _FITTED: "dict[type[ModelUnderTest], Model]" = {}
 
 
 class ModelUnderTest:
-    """Names the model; a fixture lends it fitted on the train part, once for all tests, which must not change it."""
+    """The model to test; a fixture gives it fitted on the train part, once for all tests, which must not change it."""
 
     model: ClassVar[Model]
-    """The model with the parameters to test it with; small and quick, never fitted itself."""
+    """The model with the parameters to test, small and quick; it is not fitted itself."""
     better_than: ClassVar[float] = 0.0
     """NDCG@10 that the model must exceed on the test part of `small_split`, ranking each user's own items."""
     learns: ClassVar[bool] = True

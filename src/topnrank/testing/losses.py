@@ -1,4 +1,4 @@
-"""ObjectiveTests: the conformance suite of objectives."""
+"""ObjectiveTests: the conformance suite of objectives, and central differences."""
 
 # ruff: noqa: D102 (the name of a test says what it tests)
 from collections.abc import Callable, Iterator, Sequence
@@ -11,9 +11,6 @@ from numpy.testing import assert_allclose
 from topnrank._typing import Float64Array, Int64Array
 from topnrank.losses.base import PLAIN_CONTEXT, ListContext, ListGradient, Objective
 from topnrank.rng import stream
-
-# ----------------------------------------------------------------------------------------------------
-# Difference quotients: what every gradient is held against.
 
 
 def central_differences(
@@ -51,7 +48,7 @@ def random_list(case: int, kind: str, sampled: int = 0) -> tuple[Float64Array, F
     """Scores and gains of list number `case` of three; the `sampled` last rows have gain 0.
 
     The scores are distinct and no difference of two is near a multiple of 0.01, where kinks of losses lie. They are
-    multiples of 2^-20, so that adding a whole number changes no difference.
+    multiples of 2^-20, so that adding an integer changes no difference.
     """
     draw, m = stream(case, "list of ObjectiveTests"), OWN_ROWS[case] + sampled
     scores = np.round(draw.normal(size=m), 2) + np.linspace(0.001, 0.004, m)
@@ -78,12 +75,11 @@ def _kept(result: ListGradient, rows: Int64Array) -> ListGradient:
 
 
 def _named(value: Any) -> str:
-    """An context by what is special about it, an objective by its repr."""
+    """Test id: a context by its fields that are not default, an objective by its repr."""
     if not isinstance(value, ListContext):
         return repr(value)
-    special = (
-        f"{name} {said}" for name, said in value._asdict().items() if str(said) != str(getattr(PLAIN_CONTEXT, name))
-    )
+    fields = value._asdict().items()
+    special = (f"{name} {field}" for name, field in fields if str(field) != str(getattr(PLAIN_CONTEXT, name)))
     return ", ".join(special) or "plain"
 
 
@@ -95,26 +91,26 @@ def _shortened(context: ListContext, size: int) -> ListContext:
 
 
 class ObjectiveTests:
-    """All that is expected of an objective; a subclass whose name begins with Test sets `objectives`.
+    """Conformance tests of an objective; a subclass whose name begins with Test sets `objectives`.
 
-    What an objective need not do is said by flags. A flag is tested in both directions: one that is off although the
-    objective would pass is an error too.
+    Flags say which properties an objective has. A flag is tested in both directions: one that is off although the
+    objective has the property is an error too.
     """
 
     objectives: ClassVar[Sequence[Objective]]
-    """The objective with the parameters to test it with."""
+    """The objective, with the parameters to test."""
     contexts: ClassVar[Sequence[ListContext]] = (PLAIN_CONTEXT,)
-    """The visits to test: with sampled rows, with a key for random draws, early in the training."""
+    """The contexts to test: with sampled rows, with a key for random draws, early in training."""
     gains: ClassVar[str] = "signed"
     """"signed", or "grades" where gains are meant to lie between 0 and 1."""
     tolerance: ClassVar[float] = 1e-7
-    """How nearly the gradient is the difference quotient, relative to its largest entry."""
+    """Tolerance between gradient and difference quotient, relative to its largest entry."""
     autograd_formula: ClassVar[Callable[..., Any] | None] = None
-    """(np, objective, f, a, context) -> loss: a static method that writes the paper's formula once more, with
-    autograd.numpy as `np`; value and gradient are held against it."""
+    """(np, objective, f, a, context) -> loss: a static method with the paper's formula once more, with
+    autograd.numpy as `np`; value and gradient are compared with it."""
 
     one_gradient: ClassVar[bool] = True
-    """Whether users and items feel the same gradient."""
+    """Whether the gradients for user and items are the same."""
     only_differences: ClassVar[bool] = True
     """Whether only differences of scores matter."""
     any_order: ClassVar[bool] = True
@@ -122,7 +118,7 @@ class ObjectiveTests:
     needs_positives: ClassVar[bool] = False
     """Whether lists without a gain above 0 have neither loss nor gradient."""
     ignores_others: ClassVar[bool] = False
-    """Whether the list may as well be without those of its own rows that have a gain of 0 or less."""
+    """Whether own rows with a gain of 0 or less have no effect."""
     every_item_counts: ClassVar[bool] = True
     """Whether `active` is the length of the list."""
 
@@ -132,7 +128,7 @@ class ObjectiveTests:
             if name in metafunc.fixturenames:
                 metafunc.parametrize(name, values, ids=_named)
 
-    def held(
+    def differentiated(
         self, objective: Objective, scores: Float64Array, gains: Float64Array, context: ListContext
     ) -> Callable[[Float64Array], float]:
         """The function of the scores whose derivative at `scores` the gradient is: the value, unless overridden."""
@@ -150,11 +146,11 @@ class ObjectiveTests:
             yield HAZARDOUS_SCORES[0][:1], gains[:1].copy()
 
     def test_the_gradient_is_the_derivative_of_the_value(self, objective: Objective, context: ListContext) -> None:
-        """The users' gradient; the items' is the same, or the flag says so."""
+        """The user's gradient; the items' is the same, or the flag is off."""
         same = []
         for scores, gains in self.lists(context):
             result = objective.evaluate(scores, gains, context)
-            numeric = central_differences(self.held(objective, scores, gains, context), scores)
+            numeric = central_differences(self.differentiated(objective, scores, gains, context), scores)
             rounding = 1e-9 * max(abs(result.value), 1.0)
             assert_allclose(result.user, numeric, rtol=0, atol=self.tolerance * np.abs(numeric).max() + rounding)
             same.append(np.array_equal(result.item, result.user))
@@ -178,10 +174,10 @@ class ObjectiveTests:
 
     def test_hazards_stay_finite(self, objective: Objective, context: ListContext) -> None:
         for scores, gains in self.hazards():
-            told = _shortened(context, scores.size)
-            gains[scores.size - told.sampled :] = 0.0
+            short = _shortened(context, scores.size)
+            gains[scores.size - short.sampled :] = 0.0
             with np.errstate(all="raise", under="ignore"):
-                result = objective.evaluate(scores, gains, told)
+                result = objective.evaluate(scores, gains, short)
             assert np.isfinite([result.value, *result.user, *result.item]).all(), (scores, gains)
 
     def test_a_pure_function_gives_a_number_and_two_gradients(self, objective: Objective, context: ListContext) -> None:
@@ -223,7 +219,7 @@ class ObjectiveTests:
         assert (np.max(changes) < 1e-10) == self.any_order, changes
 
     def test_lists_without_positives(self, objective: Objective, context: ListContext) -> None:
-        """They are silent where the objective needs positives."""
+        """They have no loss and no gradient where the objective needs positives."""
         silent = []
         for scores, gains in self.lists(context):
             for none in (-np.abs(gains), np.zeros_like(gains), np.zeros(context.sampled)):
@@ -233,7 +229,7 @@ class ObjectiveTests:
         assert all(silent) == self.needs_positives, silent
 
     def test_rows_that_are_not_positive(self, objective: Objective, context: ListContext) -> None:
-        """The others neither feel anything nor change what the positives feel where the objective ignores them."""
+        """They have no gradient and do not change that of the positives where the objective ignores them."""
         changes = []
         for scores, gains in self.lists(context):
             kept = np.flatnonzero((gains > 0.0) | (np.arange(gains.size) >= gains.size - context.sampled))

@@ -214,7 +214,7 @@ def test_data_without_ratings_fail_only_where_they_must():
         (lambda: compare([], DATA, controls=False), ParameterError, "at least one model"),
         (lambda: compare([small()], DATA, repeats=0), ParameterError, "repeats must be a whole number of at least 1"),
         (lambda: compare([small()], DATA, jobs=1.5), ParameterError, "jobs must be a whole number"),
-        (lambda: compare([small()], DATA, seed=-1), ParameterError, "seed must be a whole number of at least 0"),
+        (lambda: compare([small()], DATA, seed=-1), ParameterError, "seed must be an integer of at least 0"),
         (lambda: compare([small()], DATA, protocol="all"), ParameterError, "'rated', 'catalog', 'both'"),
         (lambda: compare([small()], DATA, split="lst"), ParameterError, "did you mean 'last'"),
         (lambda: compare([small()], DATA, test=2.0), ParameterError, "test must be a share"),

@@ -12,8 +12,8 @@ import numpy as np
 from topnrank._checks import one_of
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError, ParameterError
-from topnrank.evaluation.labels import RELEVANT
-from topnrank.evaluation.metrics import parse_metrics
+from topnrank.evaluation.labels import LIKED_FROM
+from topnrank.evaluation.metrics import DEFAULT_METRICS, parse_metrics
 from topnrank.evaluation.protocols import PROTOCOLS
 from topnrank.experiments.compare.cells import SPLITS, TEST, Plan, Runner, Task, check_relevance
 from topnrank.experiments.compare.environment import hardware, versions
@@ -22,7 +22,6 @@ from topnrank.experiments.compare.progress import Bar
 from topnrank.experiments.compare.result import Cell, Comparison
 from topnrank.experiments.compare.rows import Models, Row, rows_of
 
-METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "ndcg@20")
 TIES = "expected value under random order"
 
 
@@ -42,7 +41,7 @@ def compare(
     *,
     repeats: int = 5,
     protocol: str = "rated",
-    metrics: str | Sequence[str] = METRICS,
+    metrics: str | Sequence[str] = DEFAULT_METRICS,
     folder: str | os.PathLike[str] | None = None,
     jobs: int = 1,
     progress: bool = False,
@@ -149,7 +148,7 @@ def _plan(
     for name in options:
         one_of("compare: an option", name, tuple(CompareOptions.__annotations__))
     split = one_of("split", options.get("split", "per-user"), SPLITS)
-    relevant = options.get("relevant", RELEVANT)
+    relevant = options.get("relevant", LIKED_FROM)
     _check_types(data, relevant)
     return Plan(
         data=data,

@@ -1,1 +1,5 @@
 """CLiMF: a lower bound of the smoothed reciprocal rank."""
+
+from topnrank.losses.climf.reference import CLiMFBound
+
+__all__ = ["CLiMFBound"]

@@ -18,9 +18,17 @@ import numpy as np
 
 from topnrank._typing import Float64Array
 from topnrank.kernels.jit import kernel, parallel_kernel, prange
-from topnrank.kernels.sorting import descending_order
 from topnrank.kernels.work_stealing import claim, new_work
-from topnrank.losses._ranks_kernel import NO_TERMS, TERMS, advance, combined, power_terms, ranks_forward, step_value
+from topnrank.losses._ranks_kernel import (
+    NO_TERMS,
+    TERMS,
+    advance,
+    combined,
+    power_terms,
+    ranks_forward,
+    relevant_rows,
+    step_value,
+)
 
 
 def log_terms(terms: int = TERMS) -> Float64Array:
@@ -29,28 +37,11 @@ def log_terms(terms: int = TERMS) -> Float64Array:
 
 
 class CLiMFSettings(NamedTuple):
-    """The field of `objectives.climf.CLiMFBound`, and the exponential sum of ln(1 + t)."""
+    """The field of `CLiMFBound`, and the exponential sum of ln(1 + t)."""
 
     mean_pairs: bool
     terms: Float64Array
     """`log_terms()`"""
-
-
-@kernel
-def relevant_rows(f, a):
-    """Positions of the rows with a gain above 0, from the highest score to the lowest, and their scores."""
-    rows, scores = np.empty(f.size, np.int64), np.empty(f.size)
-    m = 0
-    for i in range(f.size):
-        if a[i] > 0.0:
-            rows[m] = i
-            scores[m] = f[i]
-            m += 1
-    order = descending_order(scores[:m])
-    for r in range(m):
-        order[r] = rows[order[r]]
-        scores[r] = f[order[r]]
-    return order, scores[:m]
 
 
 @kernel

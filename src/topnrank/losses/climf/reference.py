@@ -15,6 +15,14 @@ more the longer the list; as a mean the two keep their proportion. `mean_pairs=F
 
 Caution: a pair adds ln g(x) + ln g(-x), which is largest at x = 0. The pair term pulls the relevant items' scores
 together; only ln g(f_j) raises them, and nothing pushes any item down. -F is convex in the scores.
+
+Two relevant items at score 0: twice ln 2 for ln g(0), and ln 2 for the pair of each with itself and with the other:
+
+    >>> result = CLiMFBound().evaluate(np.zeros(3), np.array([1.0, 1.0, 0.0]))
+    >>> bool(np.isclose(result.value, 6 * np.log(2)))
+    True
+    >>> result.user.tolist()
+    [-0.5, -0.5, 0.0]
 """
 
 from dataclasses import dataclass

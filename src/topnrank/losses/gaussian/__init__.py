@@ -1,1 +1,5 @@
-"""GaussianRank: expected DCG of Gaussian ranks."""
+"""Gaussian ranks: DCG with ranks from a normal distribution of the scores."""
+
+from topnrank.losses.gaussian.reference import GaussianDCG
+
+__all__ = ["GaussianDCG"]

@@ -10,7 +10,7 @@ from topnrank.kernels.work_stealing import claim, new_work
 
 
 class GaussianSettings(NamedTuple):
-    """The fields of `objectives.GaussianDCG` as numbers."""
+    """The fields of `GaussianDCG` as numbers."""
 
     floor: float
     normalize: bool

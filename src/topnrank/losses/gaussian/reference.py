@@ -12,7 +12,7 @@ Score gradient, through mu and sigma too, with phi = Phi':
 No sort and no pairs: O(m).
 
 Of Steck's paper ("Gaussian ranking by matrix factorization") only the idea is known here, as cited by the Top-N-Rank
-paper: a rank from the mean and the deviation of the scores. Ours are the list (the items that training sees of a user),
+paper: a rank from the mean and the deviation of the scores. Ours are the list (the user's training items),
 the discount and the gains (those of Top-N-Rank; negative gains push down), the factor m - 1, and two options:
 
 * `floor`: without it L_u would not change with the scale of the scores, and its gradient would have no bound as they
@@ -22,6 +22,12 @@ the discount and the gains (those of Top-N-Rank; negative gains push down), the 
 Cautions. R is a rank only as far as the scores look normal. Within a list |z| <= sqrt(m - 1), so with a few items R
 stays away from 0 and m - 1 (two items: 0.159 and 0.841 at best). The R of a list need not be a permutation's, so a list
 of equal gains still exerts a force, though its true DCG is constant. Far above `floor` the gradient falls as 1/sigma.
+
+Equal scores have rank (m - 1) / 2 = 1 each, so that equal gains exert no force:
+
+    >>> result = GaussianDCG().evaluate(np.zeros(3), np.ones(3))
+    >>> bool(np.isclose(result.value, -3 / np.log(3))), bool(np.allclose(result.user, 0.0))
+    (True, True)
 """
 
 import math

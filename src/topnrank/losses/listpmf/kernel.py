@@ -22,7 +22,7 @@ BRESLOW, SHUFFLED, FIXED = 0, 1, 2
 
 
 class PlackettLuceSettings(NamedTuple):
-    """The fields of `objectives.PlackettLuce` as numbers."""
+    """The fields of `PlackettLuce` as numbers."""
 
     ties: int
     sigmoid: bool
@@ -90,7 +90,7 @@ def _plackett_luce(settings, key, f, a, G_user, G_item):
 
 @parallel_kernel
 def listpmf_lists(settings, batch, scores, G, report):
-    """The Plackett-Luce objective for every list of the batch; G (2, flat) and report (b, 2) as in `Lists`."""
+    """The Plackett-Luce loss for every list of the batch; G (2, flat) and report (b, 2) as in `Lists`."""
     work = new_work(batch.workers)
     for worker in prange(batch.workers):
         for n in claim(work, worker, batch.users.size):

@@ -11,7 +11,7 @@ Ties are the rule with ratings; what the published model does about them is not 
 * `ties="breslow"`: B_i = all items of gain <= a_i, those of the same gain included (Breslow's likelihood for ties).
 * `ties="shuffled"`: equal gains stand in an order drawn anew at each visit, the lowest draw first; on the average over
   visits no order among them is learned.
-* `ties="frozen"`: equal gains stand in the order of the list, which teaches that order as if it meant something.
+* `ties="fixed"`: equal gains stand in the order of the list, which teaches that order as if it meant something.
 
 ListPMF as published (two permutation models, maximum a posteriori) was read in abstract only; this is its
 Plackett-Luce form. Whether its scores pass through a logistic function is not known here, hence `link`.
@@ -19,6 +19,12 @@ Plackett-Luce form. Whether its scores pass through a logistic function is not k
 
 Cautions. Where the gains differ and s = f, the loss falls for ever as the gaps grow: the penalty alone bounds the
 scores. A list of equal gains is not silent: it pulls its scores together. Sampled rows count as rows of gain 0.
+
+Equal scores: the first of three items is drawn with probability 1/3, the second of two with 1/2:
+
+    >>> result = PlackettLuce().evaluate(np.zeros(3), np.array([3.0, 2.0, 1.0]))
+    >>> bool(np.isclose(result.value, np.log(6))), result.user.round(4).tolist()
+    (True, [-0.6667, -0.1667, 0.8333])
 """
 
 from dataclasses import dataclass
@@ -28,7 +34,7 @@ import numpy as np
 from topnrank._checks import one_of
 from topnrank._typing import BoolArray, Float64Array
 from topnrank.losses.base import PLAIN_CONTEXT, ListContext, ListGradient
-from topnrank.losses.links import LINKS, neighbor_term
+from topnrank.losses.links import LINKS, apply_link
 from topnrank.rng import uniforms
 
 TIES = ("breslow", "shuffled", "fixed")
@@ -51,7 +57,7 @@ class PlackettLuce:
 
     def evaluate(self, scores: Float64Array, gains: Float64Array, context: ListContext = PLAIN_CONTEXT) -> ListGradient:
         """Loss and its gradient, pair by pair: O(m^2); every item counts."""
-        s, slope = neighbor_term(self.link, scores)
+        s, slope = apply_link(self.link, scores)
         left = np.where(self._below(gains, context), s, -np.inf)  # row i: what is left when item i is drawn
         top = left.max(axis=1)
         weights = np.exp(left - top[:, None])

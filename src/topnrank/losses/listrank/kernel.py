@@ -10,7 +10,7 @@ from topnrank.losses._links_kernel import apply_link
 
 
 class TopOneSettings(NamedTuple):
-    """The fields of `objectives.TopOneCrossEntropy` as numbers."""
+    """The fields of `TopOneCrossEntropy` as numbers."""
 
     sigmoid: bool
     """Whether the link is "sigmoid"."""
@@ -46,7 +46,7 @@ def _top_one(settings, f, a, G_user, G_item):
 
 @parallel_kernel
 def listrank_lists(settings, batch, scores, G, report):
-    """ListRank's objective for every list of the batch; G (2, flat) and report (b, 2) as in `Lists`."""
+    """ListRank's loss for every list of the batch; G (2, flat) and report (b, 2) as in `Lists`."""
     work = new_work(batch.workers)
     for worker in prange(batch.workers):
         for n in claim(work, worker, batch.users.size):

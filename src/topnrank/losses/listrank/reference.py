@@ -5,7 +5,7 @@
 
 a_j is the rating divided by the largest rating there is; the feedback policy "grades" does that. p^r_j is the
 probability that item j comes first in the Plackett-Luce model with scores a. The least value of L_u is the entropy of
-p^r, reached where s_j = a_j + a constant: a gap between scores is told how large to be, not only which sign to have.
+p^r, reached where s_j = a_j + a constant: the target is the size of a gap between scores, not only its sign.
 
 Departs from the paper, each switched off by the value in brackets:
 
@@ -18,6 +18,13 @@ Departs from the paper, each switched off by the value in brackets:
 Cautions. Divided ratings matter: five stars against one give p^r a ratio of e^0.8 = 2.23, which g can reach (its ratio
 stays below e); raw ratings ask for e^4 = 54.6, and the scores saturate. A list of equal gains is not silent: its target
 is the uniform distribution, so it pulls its scores together. Sampled rows count as rows of gain 0.
+
+Equal scores against a target of (2/3, 1/3), with the identity as link:
+
+    >>> loss = TopOneCrossEntropy(link="identity", per_item=False)
+    >>> result = loss.evaluate(np.zeros(2), np.log([2.0, 1.0]))
+    >>> bool(np.isclose(result.value, np.log(2))), result.user.round(4).tolist()
+    (True, [-0.1667, 0.1667])
 """
 
 from dataclasses import dataclass
@@ -27,7 +34,7 @@ import numpy as np
 from topnrank._checks import one_of
 from topnrank._typing import Float64Array
 from topnrank.losses.base import PLAIN_CONTEXT, ListContext, ListGradient
-from topnrank.losses.links import LINKS, neighbor_term
+from topnrank.losses.links import LINKS, apply_link
 
 
 def _softmax(x: Float64Array) -> tuple[Float64Array, Float64Array]:
@@ -53,7 +60,7 @@ class TopOneCrossEntropy:
 
     def evaluate(self, scores: Float64Array, gains: Float64Array, context: ListContext = PLAIN_CONTEXT) -> ListGradient:
         """Loss and its gradient; every item counts."""
-        s, slope = neighbor_term(self.link, scores)
+        s, slope = apply_link(self.link, scores)
         p_gains, _ = _softmax(gains)
         p_scores, log_p_scores = _softmax(s)
         factor = self.scale * scores.size if self.per_item else self.scale

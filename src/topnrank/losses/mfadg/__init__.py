@@ -1,1 +1,5 @@
-"""MF-ADG: averaged discounted gain."""
+"""MF-ADG: averaged discounted gain against sampled unobserved items."""
+
+from topnrank.losses.mfadg.reference import AveragedDiscountedGain
+
+__all__ = ["AveragedDiscountedGain"]

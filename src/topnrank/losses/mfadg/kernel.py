@@ -52,7 +52,7 @@ def _mfadg(step, weights, f, a, own, G):
 
 @parallel_kernel
 def mfadg_lists(step, batch, scores, G, report):
-    """MF-ADG's objective for every list of the batch; G (2, flat) and report (b, 2) as in `Lists`."""
+    """MF-ADG's loss for every list of the batch; G (2, flat) and report (b, 2) as in `Lists`."""
     work = new_work(batch.workers)
     for worker in prange(batch.workers):
         for n in claim(work, worker, batch.users.size):

@@ -26,6 +26,13 @@ down, and own rows with a gain of 0 or less neither count nor move. R_i is estim
 because 1 / log2 is convex. Without sampled rows (the user has seen everything) R = 0, the loss is -1 and nothing moves;
 without positives the loss is 0. The loss lies between -1 and 0. Far from the sampled items the force on a positive
 vanishes.
+
+A positive and a sampled row at equal scores; the row stands for 4 unobserved items, so that R = 4 g(0) = 2 and the loss is
+-1 / log2(4):
+
+    >>> result = AveragedDiscountedGain().evaluate(np.zeros(2), np.array([1.0, 0.0]), ListContext(sampled=1, weight=4.0))
+    >>> bool(np.isclose(result.value, -0.5)), result.user.round(4).tolist()
+    (True, [-0.0902, 0.0902])
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
-"""BPR and WARP over a batch of lists: losses of random pairs (references: losses/pairwise/reference.py, losses/pairwise/reference.py).
+"""BPR and WARP over a batch of lists: losses of random pairs (reference: losses/pairwise/reference.py).
 
-Row i of a list owns the draws i * STRIDE, i * STRIDE + 1, ... of the list's key, as in losses/draws.py.
+Row i of a list owns the draws i * STRIDE, i * STRIDE + 1, ... of the list's key, as in the reference.
 """
 
 from typing import NamedTuple
@@ -13,18 +13,18 @@ from topnrank.kernels.sorting import descending_order
 from topnrank.kernels.work_stealing import claim, new_work
 
 STRIDE = 1 << 16
-"""As in losses/draws.py."""
+"""As in the reference."""
 
 
 class BPRSettings(NamedTuple):
-    """The fields of `objectives.PairwiseLogistic`."""
+    """The fields of `PairwiseLogistic`."""
 
     tries: int
     pairs: int
 
 
 class WarpSettings(NamedTuple):
-    """The fields of `objectives.WarpHinge`."""
+    """The fields of `WarpHinge`."""
 
     margin: float
     tries: int
@@ -32,7 +32,7 @@ class WarpSettings(NamedTuple):
 
 @kernel
 def _row_draw(key, row, t, n):
-    """Draw number t of a row: a whole number from 0 to n - 1."""
+    """Draw number t of a row: an integer from 0 to n - 1."""
     return draw_below(key, np.uint64(row * STRIDE + t), n)
 
 
@@ -144,7 +144,7 @@ def _warp(settings, key, f, a, candidates, G):
 
 @parallel_kernel
 def bpr_lists(settings, batch, scores, G, report):
-    """BPR's objective for every list of the batch; G (2, flat) and report (b, 2) as in `Lists`."""
+    """BPR's loss for every list of the batch; G (2, flat) and report (b, 2) as in `Lists`."""
     work = new_work(batch.workers)
     for worker in prange(batch.workers):
         for n in claim(work, worker, batch.users.size):
@@ -159,7 +159,7 @@ def bpr_lists(settings, batch, scores, G, report):
 
 @parallel_kernel
 def warp_lists(settings, batch, scores, G, report):
-    """WARP's objective for every list of the batch; G (2, flat) and report (b, 2) as in `Lists`."""
+    """WARP's loss for every list of the batch; G (2, flat) and report (b, 2) as in `Lists`."""
     work = new_work(batch.workers)
     for worker in prange(batch.workers):
         for n in claim(work, worker, batch.users.size):

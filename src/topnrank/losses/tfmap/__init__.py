@@ -1,1 +1,5 @@
 """TFMAP: smoothed average precision."""
+
+from topnrank.losses.tfmap.reference import SmoothAP
+
+__all__ = ["SmoothAP"]

@@ -8,8 +8,7 @@ import numpy as np
 
 from topnrank.kernels.jit import kernel, parallel_kernel, prange
 from topnrank.kernels.work_stealing import claim, new_work
-from topnrank.losses._ranks_kernel import ranks_backward, ranks_forward, step_slope, step_value
-from topnrank.losses.climf.kernel import relevant_rows
+from topnrank.losses._ranks_kernel import ranks_backward, ranks_forward, relevant_rows, step_slope, step_value
 
 
 @kernel

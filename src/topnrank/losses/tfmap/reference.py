@@ -16,6 +16,12 @@ Cautions: F lies between 0 and |P|/2, not between 0 and 1, and it rises with the
 given mean score, the two pair terms are largest where the scores are equal: they pull the relevant items together, and
 nothing pushes others down. With a mean of at least 0 that holds for all of F; below, the terms j = i are convex and can
 favor a spread. Where all scores are very low F is flat: every part of the gradient goes to 0.
+
+Two relevant items at score 0 have R = 1/2, so that F = 1/2 (1/2 + 1/2) for each of them:
+
+    >>> result = SmoothAP().evaluate(np.zeros(3), np.array([1.0, 1.0, 0.0]))
+    >>> result.value, result.user.tolist()
+    (-0.5, [-0.125, -0.125, 0.0])
 """
 
 from dataclasses import dataclass

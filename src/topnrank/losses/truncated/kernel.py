@@ -17,7 +17,7 @@ from topnrank.losses._shaping_kernel import add_squared, annealed_n, gradient_bu
 
 
 class TruncatedSettings(NamedTuple):
-    """The fields of `losses.truncated.reference`, but for the step function, as numbers."""
+    """The fields of `TruncatedMRR`, `TruncatedMAP` and `TruncatedAUC`, but for the step function, as numbers."""
 
     n: float
     truncate: bool
@@ -74,7 +74,7 @@ def _gate(settings, cut, R):
 
 @kernel
 def _finish(step, settings, s, f, a, G):
-    """From slopes to gradients: ranks backward, budget, anchor; returns the anchor's value and the items with R < N."""
+    """From slopes to gradients: ranks backward, budget, squared term; returns the term's value and the items with R < N."""
     m = f.size
     ranks_backward(step, s.f, s.c, s.e, s.X, s.f.size)
     mass, active = 0.0, 0
@@ -149,7 +149,7 @@ def _auc_slopes(settings, cut, s):
     if pairs == 0.0:
         return 0.0
     value, S, felt = 0.0, 0.0, 0
-    last, low = m, m - 1  # the negative before; the lowest item not yet within reach
+    last, low = m, m - 1  # the previous negative; the lowest item not yet within reach
     for r in range(m - 1, -1, -1):  # S_j grows from the lowest negative to the highest
         if s.y[r] > 0.0:
             continue
@@ -182,8 +182,8 @@ def _mrr(step, settings, cut, f, a, G):
     """One list; returns the loss and the number of items with R < N."""
     s = _sorted(step, f, a)
     value = _mrr_slopes(settings, cut, s)
-    squared_weight, active = _finish(step, settings, s, f, a, G)
-    return value + squared_weight, active
+    squared, active = _finish(step, settings, s, f, a, G)
+    return value + squared, active
 
 
 @kernel
@@ -191,8 +191,8 @@ def _map(step, settings, cut, f, a, G):
     """One list; returns the loss and the number of items with R < N."""
     s = _sorted(step, f, a)
     value = _map_slopes(step, settings, cut, s)
-    squared_weight, active = _finish(step, settings, s, f, a, G)
-    return value + squared_weight, active
+    squared, active = _finish(step, settings, s, f, a, G)
+    return value + squared, active
 
 
 @kernel
@@ -200,8 +200,8 @@ def _auc(step, settings, cut, f, a, G):
     """One list; returns the loss and the number of items with R < N."""
     s = _sorted(step, f, a)
     value = _auc_slopes(settings, cut, s)
-    squared_weight, active = _finish(step, settings, s, f, a, G)
-    return value + squared_weight, active
+    squared, active = _finish(step, settings, s, f, a, G)
+    return value + squared, active
 
 
 @parallel_kernel

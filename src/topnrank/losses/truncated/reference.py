@@ -25,7 +25,7 @@ Score gradient: G_j = X_j - c_j D_j of the rank engine with c = dL_u/dR, plus wh
 
 G is the exact gradient, for the user and for the items. At kinks the slope is 0: ties exert no force (`steps.py`), nor does
 an item at R = N, nor a pair at exactly the margin. Without positives (AUC: or negatives) value and gradient are 0.
-Only the signs of the gains count, but for the anchor. N in min(|P|, N) is the plain one, also while the gate's is annealed.
+Only the signs of the gains count, but for the squared term. N in min(|P|, N) is not annealed.
 
 Cautions. The gate is (N - R)_+ / N whatever the step, not the H(N - R) of eq. 8: it starts at 1, so that cut and uncut
 losses are of one size. It has a dead zone, which `anneal_n` is against. MAP: with ReLU and ramp an item with R_i >= N stands
@@ -34,19 +34,28 @@ item feels anything once R* >= N. AUC: a cut negative exerts no force, so nothin
 negatives because cutting positives would take the force from just those that are badly placed. Its margin is needed:
 without one, equal scores are optimal. MAP is not monotone in the scale of the scores under ReLU, whose ranks grow with it
 into the gate: prefer Laplace or ramp.
+
+With scores 2, 1, 0 of a negative, a positive and a negative, ReLU ranks are 0, 1, 3. Not cut, the one positive has
+reciprocal rank and precision 1/2; its negatives lead by 1 and -1, so that with margin 1 the hinges are 2 and 0:
+
+    >>> from topnrank.losses.steps import ReLU
+    >>> f, a = np.array([2.0, 1.0, 0.0]), np.array([-1.0, 1.0, -1.0])
+    >>> [kind(ReLU(), truncate=False).evaluate(f, a).value for kind in (TruncatedMRR, TruncatedMAP, TruncatedAUC)]
+    [-0.5, -0.5, 1.0]
+    >>> TruncatedMRR(ReLU(), n=4).evaluate(f, a).value  # T = 3/4
+    -0.375
 """
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from abc import abstractmethod
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from topnrank._typing import BoolArray, Float64Array
-from topnrank.losses.base import PLAIN_CONTEXT, ListContext, ListGradient
+from topnrank.losses.base import ListContext, ListGradient
 from topnrank.losses.ranks import rank_pull, smooth_ranks
-from topnrank.losses.shaping import Shape, annealed_n, gradient_budget_scale, shaped
-from topnrank.losses.steps import Laplace, StepFunction
+from topnrank.losses.shaping import ShapedObjective, annealed_n
 
 
 class Slopes(NamedTuple):
@@ -60,36 +69,14 @@ class Slopes(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Truncated(ABC):
-    """What the three share: smooth ranks, the gate, budget, anchor and annealing."""
+class Truncated(ShapedObjective):
+    """What the three share: smooth ranks and the gate (N - R)_+ / N."""
 
-    step: StepFunction = field(default_factory=Laplace)
-    """h in the ranks."""
-    n: int = 20
-    """The N of the gate (N - R)_+ / N."""
-    truncate: bool = True
-    """Whether the gate acts."""
-    gradient_budget: float = 0.0
-    """Total mass of a user's list-wise gradient per item of min(m, N); 0 leaves the gradient as it is."""
-    squared_weight: float = 0.0
-    """Weight of the squared term."""
-    anneal_n: float = 0.0
-    """Share of the training in which the gate's N shrinks from the length of the list to N; 0 for N throughout."""
-
-    def evaluate(self, scores: Float64Array, gains: Float64Array, context: ListContext = PLAIN_CONTEXT) -> ListGradient:
-        """Loss and score gradients of one list, pair by pair: O(m^2)."""
-        return shaped(self._plain(scores, gains, context), scores, gains, self._shape(gains))
-
-    def frozen_scale(self, scores: Float64Array, gains: Float64Array, context: ListContext = PLAIN_CONTEXT) -> float:
-        """The budget's scale at `scores`; the gradient is that of scale * L_u + anchor term with this number constant."""
-        return gradient_budget_scale(self._plain(scores, gains, context), self._shape(gains))
-
-    def _shape(self, gains: Float64Array) -> Shape:
-        """The losses are averages, so a force is faint against 1, not against the gains, of which only signs count."""
-        return Shape(self.gradient_budget * min(gains.size, self.n), 1.0, self.squared_weight)
+    def _natural_mass(self, gains: Float64Array) -> float:
+        """The losses are averages: a force is faint compared with 1, not with the gains, of which only signs count."""
+        return 1.0
 
     def _plain(self, scores: Float64Array, gains: Float64Array, context: ListContext) -> ListGradient:
-        """Loss and gradient without budget and anchor."""
         ones = np.ones_like(scores)
         R, D = smooth_ranks(self.step, scores, ones)
         cut = annealed_n(self.n, scores.size, self.anneal_n, context.progress)

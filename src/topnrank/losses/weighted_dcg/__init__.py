@@ -1,1 +1,5 @@
-"""Weighted DCG cut at N, smoothed: the loss of Top-N-Rank."""
+"""Smoothed weighted DCG, cut at N: the loss of Top-N-Rank."""
+
+from topnrank.losses.weighted_dcg.reference import WeightedDCG
+
+__all__ = ["WeightedDCG"]

@@ -1,7 +1,7 @@
-"""Objectives over a batch of lists, parallel over users (references: objectives/).
+"""Top-N-Rank's weighted DCG over a batch of lists, parallel over users (reference: losses/weighted_dcg/reference.py).
 
-A trap of Numba here and in the other kernels: inside a `prange`, a direct write to an array that came in a tuple is
-lost. What a parallel loop writes itself comes as an argument of its own.
+A trap of Numba, here and in the other kernels: inside a `prange`, a direct write to an array that came in a tuple is
+lost. Pass the arrays that a parallel loop writes as arguments of their own.
 """
 
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from topnrank.losses._shaping_kernel import add_squared, annealed_n, gradient_bu
 
 
 class DCGSettings(NamedTuple):
-    """The fields of `objectives.WeightedDCG`, but for its step function, as numbers."""
+    """The fields of `WeightedDCG`, but for its step function, as numbers."""
 
     n: float
     truncate: bool
@@ -30,11 +30,11 @@ class DCGSettings(NamedTuple):
     length_power: float
 
 
-MOST_STEPS = 30
-"""Newton's steps toward the cut; five or six are usual, and stopping early only means sorting more."""
+MAX_STEPS = 30
+"""Newton steps toward the cut; five or six are usual, and stopping early only means sorting more."""
 SLACK = 1e-12
 CLOSED = 40.0
-"""The sigmoid's gate at R = N + 40 / C is e^-40: such items count as behind it."""
+"""The sigmoid's gate at R = N + 40 / C is e^-40: such items count as cut."""
 
 
 class Sorted(NamedTuple):
@@ -43,7 +43,7 @@ class Sorted(NamedTuple):
     order: Int32Array
     f: Float64Array
     gains: Float64Array
-    """Divided by the number of likes where likes are balanced"""
+    """Divided by a power of the number of positives with `length_power`"""
     w: Float64Array
     """Weights in the ranks"""
     e: Float64Array
@@ -70,8 +70,8 @@ def weighted_sums(w, f):
 def _in_reach(f, w, cut, kept):
     """Writes the positions of the items that ReLU's ranks can put before the cut to `kept`; returns how many.
 
-    R at a score t is sum_j w_j (f_j - t)_+, convex and falling. Newton's steps toward R = cut, t = (sum w f - cut) / sum w
-    over the items above the last t, come from below: what they drop has no loss and no slope, and needs no sorting. A
+    R at a score t is sum_j w_j (f_j - t)_+, convex and falling. Newton steps toward R = cut, t = (sum w f - cut) / sum w
+    over the items above the last t, come from below: an item they drop has no loss and no slope, and needs no sorting. A
     little slack keeps rounding from dropping more.
     """
     mass, when, size = weighted_sums(w, f)
@@ -82,7 +82,7 @@ def _in_reach(f, w, cut, kept):
     for i in range(f.size):
         kept[n] = i
         n += f[i] > threshold
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         mass, when, left = 0.0, 0.0, 0
         for t in range(n):
             mass += w[kept[t]]
@@ -171,7 +171,7 @@ def _slopes(step, settings, cut, s, m):
 
 @kernel
 def _mass(settings, s, a):
-    """What the gradients are multiplied by, so that they keep the budget."""
+    """Factor that brings the gradients to their budget."""
     mass, own_mass, gains = 0.0, 0.0, 0.0
     for r in range(s.f.size):
         mass += abs(s.X[r])
@@ -207,7 +207,7 @@ def _weighted_dcg(step, settings, cut, f, a, weights, G):
 
 @parallel_kernel
 def weighted_dcg_lists(step, settings, batch, scores, G, report):
-    """Top-N-Rank's objective for every list of the batch; G (2, flat) and report (b, 2) as in `Lists`."""
+    """Top-N-Rank's loss for every list of the batch; G (2, flat) and report (b, 2) as in `Lists`."""
     work = new_work(batch.workers)
     for worker in prange(batch.workers):
         for n in claim(work, worker, batch.users.size):
@@ -218,17 +218,3 @@ def weighted_dcg_lists(step, settings, batch, scores, G, report):
                 report[n, 0], report[n, 1] = _weighted_dcg(
                     step, settings, cut, scores[lo:hi], batch.gains[lo:hi], batch.weights[lo:hi], G[:, lo:hi]
                 )
-
-
-@parallel_kernel
-def squared_lists(batch, scores, G, report):
-    """The squared objective for every list of the batch; G (2, flat) and report (b, 2) as in `Lists`."""
-    work = new_work(batch.workers)
-    for worker in prange(batch.workers):
-        for n in claim(work, worker, batch.users.size):
-            lo, hi = batch.first[n], batch.offsets[n + 1]
-            report[n, 0] = 0.0
-            report[n, 1] = hi - lo
-            if hi > lo:
-                G[:, lo:hi] = 0.0
-                report[n, 0] = add_squared(scores[lo:hi], batch.gains[lo:hi], 1.0, G[:, lo:hi])

@@ -23,15 +23,15 @@ LARGEST = 1.0 - 2.0**-20
 
 
 class XCLiMFSettings(NamedTuple):
-    """The field of `objectives.xclimf.XCLiMFBound`."""
+    """The field of `XCLiMFBound`."""
 
     mean_pairs: bool
 
 
 @kernel
 def _pair(gap, q_above, q_below):
-    """Of a pair of which the first stands `gap` >= 0 above: what the lower one's and the upper one's product is multiplied
-    with, and the force that raises the lower one."""
+    """For a pair with scores `gap` >= 0 apart: the factors of the lower and of the upper item's product, and the force that
+    raises the lower one."""
     t = np.exp(-gap)
     X, Y = 1.0 - q_above + t, 1.0 + (1.0 - q_below) * t
     inverse = 1.0 / ((1.0 + t) * X * Y)
@@ -50,7 +50,7 @@ def _multiply(factor, i, products, logs):
 
 @kernel
 def _rows_with_gain(f, a):
-    """Positions, scores and clipped gains of the rows that play a part."""
+    """Positions, scores and clipped gains of the rows with a gain above 0."""
     rows, s, q = np.empty(f.size, np.int64), np.empty(f.size), np.empty(f.size)
     m = 0
     for i in range(f.size):

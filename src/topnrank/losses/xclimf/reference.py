@@ -7,7 +7,7 @@ The gains are q in [0, 1), the probabilities that an item satisfies the user; fr
 
     dF/df_j = q_j g(-f_j) + sum_k q_j q_k g'(f_j - f_k) [ 1 / (1 - q_k g(f_k - f_j)) - 1 / (1 - q_j g(f_j - f_k)) ]
 
-Negative gains count as 0, and items with q = 0 play no part. At q = 1 the logarithm could fall to -infinity, so q is
+Negative gains count as 0, and items with q = 0 are ignored. At q = 1 the logarithm could fall to -infinity, so q is
 clipped at 1 - 2^-20. The penalty on the parameters is the model's.
 
 Departs from the paper: `mean_pairs` divides the pair term by the number of other items with q > 0. In the paper's sum it
@@ -17,6 +17,14 @@ outweighs q_j ln g(f_j) the more the longer the list, and then the order by grad
 Caution: the pair term prefers the lower grade. Its derivative vanishes where e^{f_j - f_k} = q_k / q_j, so for grades 5
 and 1 of 5 it is largest with the better item ln 31 = 3.43 below the worse one (5 and 4: ln(31/15) = 0.73 below). The
 order by grade comes from q_j ln g(f_j) alone. That is a property of the objective, not of this code.
+
+Two items with q = 1/2 at score 0: each has 1/2 ln g(0) = -1/2 ln 2 and 1/2 ln(1 - 1/4):
+
+    >>> result = XCLiMFBound().evaluate(np.zeros(2), np.full(2, 0.5))
+    >>> bool(np.isclose(result.value, np.log(2) - np.log(0.75)))
+    True
+    >>> result.user.tolist()
+    [-0.25, -0.25]
 """
 
 from dataclasses import dataclass

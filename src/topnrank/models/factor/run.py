@@ -12,7 +12,7 @@ from topnrank.data.interactions import Interactions
 from topnrank.engines import Engine, make_engine
 from topnrank.errors import DataError, ParameterError
 from topnrank.evaluation import evaluate, split_per_user
-from topnrank.evaluation.labels import RELEVANT, relevance
+from topnrank.evaluation.labels import LIKED_FROM, relevance
 from topnrank.evaluation.metrics import parse_metrics
 from topnrank.models.base import Fitted
 from topnrank.models.factor.fitted import fitted_arrays
@@ -139,7 +139,7 @@ class Run:
     def _judged(self, held_out: Interactions) -> Interactions:
         """The held-out rows with weights where they have types; refused when no order of them could be wrong."""
         weighted = self._snapshot({}).weigh(held_out)
-        flags, rule = relevance(weighted, RELEVANT)
+        flags, rule = relevance(weighted, LIKED_FROM)
         if flags.all() and self.model._task() == "rated":
             raise DataError(
                 f"validation: all {len(weighted)} held-out rows are relevant (by {rule}), every order of them is right and "

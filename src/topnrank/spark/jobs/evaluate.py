@@ -22,11 +22,11 @@ from topnrank.data.duplicates import DUPLICATE_RULES
 from topnrank.data.frames import Columns
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError, ParameterError
-from topnrank.evaluation.beyond_accuracy import ItemCounts, needs_crowd, training_users
-from topnrank.evaluation.evaluate import Counts, Users, candidates_of, check_rows_left, summary, user_values
-from topnrank.evaluation.labels import RELEVANT, Labels, find_labels, judge, nothing_relevant, relevant_rows
-from topnrank.evaluation.metrics import GRADED, Metric, parse_metrics
-from topnrank.evaluation.protocols import PROTOCOLS, Ranking, rank_catalog, rank_rated
+from topnrank.evaluation.beyond_accuracy import ItemCounts, needs_item_counts, training_users
+from topnrank.evaluation.evaluate import check_rows_left, user_values
+from topnrank.evaluation.labels import LIKED_FROM, match, nothing_relevant, relevant_rows
+from topnrank.evaluation.metrics import DEFAULT_METRICS, GRADED, Metric, parse_metrics
+from topnrank.evaluation.protocols import PROTOCOLS, rank_catalog, rank_rated
 from topnrank.evaluation.result import Evaluation
 from topnrank.spark.data.columns import SOURCE, CheckedRows, checked_rows, id_column
 from topnrank.spark.data.interactions import Layout, collect_ids, dealt_rows, merge_dealt, type_names, with_type_codes
@@ -52,8 +52,8 @@ class Question:
     """What is measured, and how: the arguments of `topnrank.evaluate`."""
 
     protocol: Literal["rated", "catalog"] = "rated"
-    metrics: str | Sequence[str] = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "ndcg@20")
-    relevant: float | None = RELEVANT
+    metrics: str | Sequence[str] = DEFAULT_METRICS
+    relevant: float | None = LIKED_FROM
     exclude_seen: bool = True
     duplicates: str = "error"
     per_user: bool = False
@@ -80,7 +80,7 @@ class _Plan:
     layout: Layout
     highest: float
     """The highest grade of all test rows"""
-    crowd: ItemCounts | None
+    item_counts: ItemCounts | None
 
 
 class _Part(NamedTuple):
@@ -133,11 +133,11 @@ def evaluate_blocks(
         matched = _match(served, rows, held)
         n_items = served.n_items + matched.unknown_users.count
         layout = Layout(tuple(served.firsts.tolist()), n_items, names, question.duplicates)
-        plan = _Plan(question, layout, highest, _crowd(served) if needs_crowd(question.wanted) else None)
+        plan = _Plan(question, layout, highest, _item_counts(served) if needs_item_counts(question.wanted) else None)
         found = _measured(served, with_type_codes(matched.rows, names), plan)
         if not any(part.n_known for part in found.parts):
             raise _no_overlap("item", matched.unknown_users.frame.agg(sf.min("id")).first()[0], served.items)
-        return _evaluation(served, found, question, (matched.n_unknown_users, matched.unknown_users.count))
+        return _evaluation(served, found, question, matched)
 
 
 class _Matched(NamedTuple):
@@ -207,13 +207,13 @@ def _no_overlap(kind: str, example: Any, known: DataFrame) -> DataError:
     )
 
 
-def _crowd(served: DistributedModel) -> ItemCounts:
+def _item_counts(served: DistributedModel) -> ItemCounts:
     """Training users of each item, added up over the blocks."""
     shared = served.shared
     if served.learned.whole is not None:
         return training_users(served.learned.whole)
-    crowds = served.blocks.map(lambda block: training_users(block_model(shared.value, block)))
-    total: ItemCounts = crowds.treeReduce(
+    counts = served.blocks.map(lambda block: training_users(block_model(shared.value, block)))
+    total: ItemCounts = counts.treeReduce(
         lambda one, other: ItemCounts(one.by_item + other.by_item, one.users + other.users)
     )
     return total
@@ -259,33 +259,29 @@ def measure_block(learned: Learned, plan: _Plan, pair: tuple[ModelBlock, Arrays]
         )
     flags, rule, _ = relevant_rows(test, question.relevant)
     graded = any(metric.kind in GRADED for metric in question.wanted)
-    labels = find_labels(model, test, judge(test, flags, graded=graded, highest=plan.highest)).labels
+    labels = match(model, test, flags, graded=graded, highest=plan.highest).labels
     if question.protocol == "rated":
-        ranking = rank_rated(model, labels, question.wanted, plan.crowd)
+        ranking = rank_rated(model, labels, question.wanted, item_counts=plan.item_counts)
     else:
         exclude = question.exclude_seen
-        ranking = rank_catalog(model, labels, question.wanted, exclude_seen=exclude, crowd=plan.crowd)
-    numbers = model.user_map.ids[labels.users]
-    return _Found((_part(block.number, ranking, question, (labels, numbers, rule)),), ranking.top.shown)
-
-
-def _part(number: int, ranking: Ranking, question: Question, what: tuple[Labels, Int64Array, str]) -> _Part:
-    labels, users, rule = what
+        ranking = rank_catalog(model, labels, question.wanted, exclude_seen=exclude, item_counts=plan.item_counts)
     counted, values = user_values(ranking, question.wanted)
     defined = {name: column[~np.isnan(column)] for name, column in values.items()}
-    return _Part(
-        number,
-        {name: (float(column.sum()), len(column)) for name, column in defined.items()},
-        int(counted.sum()),
-        int((~counted).sum()),
-        len(labels.items),
-        int((labels.items >= 0).sum()),
-        ranking.n_seen,
-        bool(labels.relevant.all()),
-        rule,
-        values if question.per_user else {},
-        users if question.per_user else users[:0],
+    users = model.user_map.ids[labels.users]
+    part = _Part(
+        number=block.number,
+        totals={name: (float(column.sum()), len(column)) for name, column in defined.items()},
+        n_users=int(counted.sum()),
+        n_excluded=int((~counted).sum()),
+        n_rows=len(labels.items),
+        n_known=int((labels.items >= 0).sum()),
+        n_seen=ranking.n_seen,
+        all_relevant=bool(labels.relevant.all()),
+        rule=rule,
+        values=values if question.per_user else {},
+        users=users if question.per_user else users[:0],
     )
+    return _Found((part,), ranking.top.shown)
 
 
 def _test_rows(layout: Layout, block: ModelBlock, balanced_order: Arrays) -> Interactions:
@@ -304,24 +300,31 @@ def _test_rows(layout: Layout, block: ModelBlock, balanced_order: Arrays) -> Int
     return Interactions(rows.users, rows.items, indptr, rows.item_codes, type_names=rows.type_names, **values)
 
 
-def _evaluation(served: DistributedModel, found: _Found, question: Question, unknown: tuple[int, int]) -> Evaluation:
+def _evaluation(served: DistributedModel, found: _Found, question: Question, matched: _Matched) -> Evaluation:
     """The parts put together in the order of the users."""
     parts = sorted(found.parts, key=lambda part: part.number)
-    n_users, n_excluded, n_rows, n_seen = (
-        sum(getattr(part, name) for part in parts) for name in ("n_users", "n_excluded", "n_rows", "n_seen")
-    )
-    check_rows_left(n_rows, n_seen)
-    everything = all(part.all_relevant for part in parts)
-    counts = Counts(parts[0].rule, n_users, n_excluded, *unknown, n_seen, everything)
-    counts.check()
+    n_users, n_seen = sum(part.n_users for part in parts), sum(part.n_seen for part in parts)
+    check_rows_left(sum(part.n_rows for part in parts), n_seen)
     totals = {name: _total([part.totals[name] for part in parts]) for name in parts[0].totals}
-    means = {
-        metric.name: float(found.shown[metric.cut].mean()) if metric.kind == "coverage" else totals[metric.name][0]
-        for metric in question.wanted
-    }
-    undefined = {name: n_users - defined for name, (_, defined) in totals.items()}
-    return summary(
-        counts, means, undefined, candidates_of(question.protocol, question.exclude_seen), _users(served, parts)
+    per_user = {name: np.concatenate([part.values[name] for part in parts]) for name in parts[0].values}
+    users = np.concatenate([part.users for part in parts])
+    return Evaluation(
+        values={
+            metric.name: float(found.shown[metric.cut].mean()) if metric.kind == "coverage" else totals[metric.name][0]
+            for metric in question.wanted
+        },
+        per_user=per_user,
+        user_ids=collect_ids(served.users)[users] if question.per_user else np.empty(0, np.int64),
+        protocol=question.protocol,
+        exclude_seen=question.exclude_seen,
+        rule=parts[0].rule,
+        all_relevant=all(part.all_relevant for part in parts),
+        n_users=n_users,
+        n_excluded=sum(part.n_excluded for part in parts),
+        n_unknown_users=matched.n_unknown_users,
+        n_unknown_items=matched.unknown_users.count,
+        n_seen=n_seen,
+        undefined={name: n_users - defined for name, (_, defined) in totals.items() if defined < n_users},
     )
 
 
@@ -329,11 +332,3 @@ def _total(parts: list[tuple[float, int]]) -> tuple[float, int]:
     """The mean over the users for whom a metric is defined, and their number."""
     defined = sum(count for _, count in parts)
     return (math.fsum(value for value, _ in parts) / defined if defined else math.nan), defined
-
-
-def _users(served: DistributedModel, parts: list[_Part]) -> Users:
-    """The values of each user, where they were asked for."""
-    values = {name: np.concatenate([part.values[name] for part in parts]) for name in parts[0].values}
-    if not values:
-        return Users({}, np.empty(0, np.int64))
-    return Users(values, collect_ids(served.users)[np.concatenate([part.users for part in parts])])

@@ -29,7 +29,7 @@ from topnrank.models.factor.prepare import (
     values_of,
 )
 from topnrank.models.linear.neighbors import NO_SESSIONS, LikedItems, fit_neighbors
-from topnrank.scorers import RatingResiduals, TypeChannels
+from topnrank.scorers import DeviationSums, RatingResiduals, TypeChannels
 from topnrank.scorers.base import EQUAL_RECENCY, NO_ROWS
 from topnrank.spark.data.interactions import SparkInteractions, UserBlock
 from topnrank.spark.engine.tasks import TrainingBlock
@@ -139,7 +139,7 @@ def _residuals(data: SparkInteractions, task: _Task) -> RatingResiduals | TypeCh
     for more, further in data.blocks.map(sums).toLocalIterator(prefetchPartitions=True):  # one block here at a time
         counts += more
         deviations += further
-    return RatingResiduals.of_sums((counts, deviations), mean)
+    return RatingResiduals.of_sums(DeviationSums(counts, deviations), mean)
 
 
 def _frozen_terms(

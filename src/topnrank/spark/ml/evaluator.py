@@ -23,7 +23,7 @@ from topnrank.data.frames import Columns, check_columns
 from topnrank.data.ids import IdMap
 from topnrank.errors import DataError, ParameterError
 from topnrank.evaluation.evaluate import user_values
-from topnrank.evaluation.labels import RELEVANT, Labels
+from topnrank.evaluation.labels import LIKED_FROM, Labels
 from topnrank.evaluation.metrics import ACCURACY, parse_metrics
 from topnrank.evaluation.protocols import rank_rated
 from topnrank.spark.data.columns import SOURCE, checked_rows, column_of
@@ -56,7 +56,7 @@ class RankingEvaluator(Evaluator, DefaultParamsReadable, DefaultParamsWritable):
             itemCol="item",
             labelCol="rating",
             predictionCol="prediction",
-            relevant=RELEVANT,
+            relevant=LIKED_FROM,
         )
         for name in values:
             if not self.hasParam(name):

@@ -1,4 +1,4 @@
-"""Files: what is saved comes back, and what is no model file is refused."""
+"""Files: saving and loading round trips, and files that are refused."""
 
 # ruff: noqa: D102 (the name of a test says what it tests)
 
@@ -38,10 +38,10 @@ class FileTests(ModelUnderTest):
         load(path).save(again)
         assert again.read_bytes() == path.read_bytes()
 
-    @pytest.mark.parametrize("share", [0.0, 0.001, 0.5, 0.999])
-    def test_a_truncated_file_is_refused(self, path: Path, share: float) -> None:
+    @pytest.mark.parametrize("fraction", [0.0, 0.001, 0.5, 0.999])
+    def test_a_truncated_file_is_refused(self, path: Path, fraction: float) -> None:
         content = path.read_bytes()
-        path.write_bytes(content[: int(share * len(content))])
+        path.write_bytes(content[: int(fraction * len(content))])
         with pytest.raises(ModelFileError, match=r"model\.safetensors: .*damaged or cut off"):
             load(path)
 
@@ -68,7 +68,7 @@ class FileTests(ModelUnderTest):
         with pytest.raises(ModelFileError, match="is a folder"):
             load(path.parent)
 
-    def test_a_place_that_cannot_be_written_is_one_clear_sentence(self, fitted: Model, path: Path) -> None:
+    def test_a_path_that_cannot_be_written_is_one_clear_sentence(self, fitted: Model, path: Path) -> None:
         with pytest.raises(OutputError, match="its folder does not exist"):
             fitted.save(path.parent / "none" / "model.safetensors")
         with pytest.raises(OutputError, match="is a folder"):

@@ -1,4 +1,4 @@
-"""OutputOptions of those who ask for lists: candidates of single users, high scores, groups; histories of many users."""
+"""Filters of recommend: candidates of single users, lowest scores, groups; histories of many users."""
 
 # ruff: noqa: D102 (the name of a test says what it tests)
 
@@ -15,7 +15,7 @@ from topnrank.errors import ParameterError, UnknownIdError
 from topnrank.models.base import Model
 from topnrank.testing.base import ModelUnderTest, columns, is_close, ratings_of
 
-STRANGER = 999_999
+UNKNOWN = 999_999
 
 
 def items_of(table: pa.Table, user: Any) -> list[Any]:
@@ -23,13 +23,13 @@ def items_of(table: pa.Table, user: Any) -> list[Any]:
     return [row["item"] for row in table.to_pylist() if row["user"] == user]
 
 
-class WishTests(ModelUnderTest):
+class FilterTests(ModelUnderTest):
     """Tests of the further options of recommend and recommend_to."""
 
     def test_candidates_and_exclusions_of_single_users(self, fitted: Model) -> None:
         (one, two, three), ids = fitted.user_ids_[[4, 9, 30]].tolist(), fitted.item_ids_.tolist()
-        wishes: dict[str, Any] = {"items": {one: ids[:8], two: ids[5]}, "exclude": {str(one): ids[:3], three: []}}
-        table = fitted.recommend([three, one, two], n=10_000, exclude_seen=False, **wishes)
+        options: dict[str, Any] = {"items": {one: ids[:8], two: ids[5]}, "exclude": {str(one): ids[:3], three: []}}
+        table = fitted.recommend([three, one, two], n=10_000, exclude_seen=False, **options)
         whole = fitted.recommend([three, one, two], n=10_000, exclude_seen=False)
         assert items_of(table, one) == [item for item in items_of(whole, one) if item in ids[3:8]]
         assert items_of(table, two) == [ids[5]]
@@ -38,8 +38,8 @@ class WishTests(ModelUnderTest):
     def test_bad_candidates_of_single_users(self, fitted: Model) -> None:
         user, item = fitted.user_ids_[0].item(), fitted.item_ids_[0].item()
         bad: list[tuple[Any, str]] = [
-            ({STRANGER: [item]}, f"exclude names user {STRANGER}, whom the model does not know"),
-            ({user: [item, STRANGER]}, f"exclude of user {user}: the model does not know item {STRANGER}"),
+            ({UNKNOWN: [item]}, f"exclude names user {UNKNOWN}, whom the model does not know"),
+            ({user: [item, UNKNOWN]}, f"exclude of user {user}: the model does not know item {UNKNOWN}"),
             ({user: None}, f"exclude of user {user} must be an item or a list"),
             ({user: item, str(user): item}, f"names user '{user}' twice"),
         ]
@@ -65,8 +65,8 @@ class WishTests(ModelUnderTest):
     def test_lists_hold_so_many_of_a_group(self, fitted: Model, most: int, tmp_path: Path) -> None:
         ids = fitted.item_ids_.tolist()
         group = {item: f"g{place % 4}" for place, item in enumerate(ids) if place % 5}
-        wish: dict[str, Any] = {"n": 9, "max_per_group": most}
-        table = fitted.recommend(groups=group, **wish)
+        options: dict[str, Any] = {"n": 9, "max_per_group": most}
+        table = fitted.recommend(groups=group, **options)
         for user in fitted.user_ids_[[0, 3, -1]].tolist():
             walk: list[Any] = []
             for item in items_of(fitted.recommend([user], n=10_000), user):
@@ -75,8 +75,8 @@ class WishTests(ModelUnderTest):
                     walk.append(item)
             assert items_of(table, user) == walk
         frame = pa.table({"item": list(group), "group": list(group.values())})
-        assert fitted.recommend(groups=frame, **wish).equals(table)
-        fitted.recommend_to(tmp_path / "lists.parquet", groups=frame, **wish)
+        assert fitted.recommend(groups=frame, **options).equals(table)
+        fitted.recommend_to(tmp_path / "lists.parquet", groups=frame, **options)
         assert pq.read_table(tmp_path / "lists.parquet").equals(table)
 
     def test_bad_groups_are_one_clear_sentence(self, fitted: Model) -> None:
@@ -85,7 +85,7 @@ class WishTests(ModelUnderTest):
             ({"max_per_group": 2}, r"groups .* is missing"),
             ({"groups": {item: "a"}}, "max_per_group .* is missing"),
             ({"groups": {item: "a"}, "max_per_group": 0}, "max_per_group must be a whole number of at least 1"),
-            ({"groups": {STRANGER: "a"}, "max_per_group": 1}, "no item of the model has a group"),
+            ({"groups": {UNKNOWN: "a"}, "max_per_group": 1}, "no item of the model has a group"),
             ({"groups": {item: ["a"]}, "max_per_group": 1}, "one group for each item"),
             ({"groups": pa.table({"item": [item] * 2, "group": ["a", "b"]}), "max_per_group": 1}, "in two groups"),
             ({"groups": pa.table({"item": [item]}), "max_per_group": 1}, "needs the columns item and group"),
@@ -118,7 +118,7 @@ class WishTests(ModelUnderTest):
         with pytest.raises(ParameterError, match=r"the history of user 7 is empty.*compact"):
             fitted.recommend(histories=some, n=3)
 
-    def test_wishes_of_users_with_histories(self, fitted: Model, test: Interactions) -> None:
+    def test_filters_of_users_with_histories(self, fitted: Model, test: Interactions) -> None:
         ids, histories = fitted.item_ids_.tolist(), {"a": ratings_of(test, 1), "b": ratings_of(test, 3)}
         whole = fitted.recommend(histories=histories, n=10_000)
         table = fitted.recommend(histories=histories, n=10_000, items={"a": ids[:30]}, exclude={"b": ids[:30]})
@@ -129,8 +129,8 @@ class WishTests(ModelUnderTest):
 
     def test_unknown_items_of_histories(self, fitted: Model, test: Interactions) -> None:
         known = ratings_of(test, 1)
-        mixed, strange = {**known, STRANGER: 4.0}, {STRANGER: 4.0, STRANGER + 1: 2.0}
-        words = f"the history of user 'm': the model does not know item {STRANGER}; .*unknown_items='skip'"
+        mixed, unknown = {**known, UNKNOWN: 4.0}, {UNKNOWN: 4.0, UNKNOWN + 1: 2.0}
+        words = f"the history of user 'm': the model does not know item {UNKNOWN}; .*unknown_items='skip'"
         with pytest.raises(UnknownIdError, match=words):
             fitted.recommend(histories={"k": known, "m": mixed})
         skipped = fitted.recommend(histories={"m": mixed}, unknown_items="skip")
@@ -138,7 +138,7 @@ class WishTests(ModelUnderTest):
         assert fitted.recommend(history=mixed, unknown_items="skip").equals(fitted.recommend(history=known))
         for rule in ("error", "skip"):
             with pytest.raises(UnknownIdError, match=r"the history of user 's': .*and it holds nothing else"):
-                fitted.recommend(histories={"m": known, "s": strange}, unknown_items=rule)
+                fitted.recommend(histories={"m": known, "s": unknown}, unknown_items=rule)
         with pytest.raises(ParameterError, match="unknown_items must be one of 'error', 'skip'"):
             fitted.recommend(history=known, unknown_items="guess")
 

@@ -1,4 +1,4 @@
-"""Fitting: what it returns, leaves alone, repeats and learns."""
+"""Fitting: its result, its side effects, its determinism, and the fitted attributes."""
 
 # ruff: noqa: D102 (the name of a test says what it tests)
 

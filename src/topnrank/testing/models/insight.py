@@ -1,4 +1,4 @@
-"""What stands behind the lists: reasons, users and items that are alike, vectors for other tools."""
+"""Explanations, similar users and items, and exported vectors."""
 
 # ruff: noqa: D102 (the name of a test says what it tests)
 

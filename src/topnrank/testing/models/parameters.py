@@ -1,4 +1,4 @@
-"""Parameters: what scikit-learn expects, and models that are not fitted."""
+"""Parameters: the conventions of scikit-learn, and unfitted models."""
 
 # ruff: noqa: D102 (the name of a test says what it tests)
 

@@ -1,4 +1,4 @@
-"""Quality: a model must be worth its name on data with planted preferences."""
+"""Quality: ranking on data with planted preferences."""
 
 # ruff: noqa: D102 (the name of a test says what it tests)
 
@@ -13,7 +13,7 @@ from topnrank.testing.base import ModelUnderTest
 
 
 class QualityTests(ModelUnderTest):
-    """Tests of ranking quality, and that evaluation can use the model."""
+    """Tests of ranking quality, and of evaluation with the model."""
 
     def test_it_ranks_better_than_its_floor(self, fitted: Model, test: Interactions) -> None:
         assert evaluate(fitted, test)["ndcg@10"] > self.better_than

@@ -1,4 +1,4 @@
-"""Recommending, scoring, and items that are alike."""
+"""Recommending, scoring, and similar items."""
 
 # ruff: noqa: D102 (the name of a test says what it tests)
 
@@ -13,7 +13,7 @@ from topnrank.errors import ParameterError, UnknownIdError
 from topnrank.models.base import Model
 from topnrank.testing.base import ModelUnderTest, columns, is_close, seen_items
 
-NOBODY = 999_999
+UNKNOWN = 999_999
 
 
 class RecommendingTests(ModelUnderTest):
@@ -75,23 +75,23 @@ class RecommendingTests(ModelUnderTest):
             fitted.recommend(n=n)
 
     def test_an_unknown_user_is_an_error_that_names_it(self, fitted: Model, users: list[Any]) -> None:
-        with pytest.raises(UnknownIdError, match=f"does not know user {NOBODY}"):
-            fitted.recommend([*users, NOBODY])
-        with pytest.raises(UnknownIdError, match=f"does not know item {NOBODY}"):
-            fitted.recommend(users, items=[NOBODY])
+        with pytest.raises(UnknownIdError, match=f"does not know user {UNKNOWN}"):
+            fitted.recommend([*users, UNKNOWN])
+        with pytest.raises(UnknownIdError, match=f"does not know item {UNKNOWN}"):
+            fitted.recommend(users, items=[UNKNOWN])
 
     def test_an_unknown_user_can_be_skipped(self, fitted: Model, users: list[Any]) -> None:
-        skipped = fitted.recommend([NOBODY, *users], n=3, unknown="skip")
+        skipped = fitted.recommend([UNKNOWN, *users], n=3, unknown="skip")
         assert skipped.equals(fitted.recommend(users, n=3))
-        nobody = fitted.recommend([NOBODY], n=3, unknown="skip")
-        assert nobody.schema == fitted.recommend(users, n=3).schema
-        assert nobody.num_rows == 0
+        empty = fitted.recommend([UNKNOWN], n=3, unknown="skip")
+        assert empty.schema == fitted.recommend(users, n=3).schema
+        assert empty.num_rows == 0
 
     def test_an_unknown_user_can_get_what_is_popular(self, fitted: Model, users: list[Any]) -> None:
-        table = columns(fitted.recommend([users[0], NOBODY], n=3, unknown="popular"))
+        table = columns(fitted.recommend([users[0], UNKNOWN], n=3, unknown="popular"))
         counts = np.bincount(fitted.seen_indices, minlength=len(fitted.item_map))
         popular = np.argsort(-counts, kind="stable")[:3]
-        assert table["user"] == [users[0]] * 3 + [NOBODY] * 3
+        assert table["user"] == [users[0]] * 3 + [UNKNOWN] * 3
         assert table["item"][3:] == fitted.item_ids_[popular].tolist()
         assert table["item"][:3] == columns(fitted.recommend(users[0], n=3))["item"]
 
@@ -173,7 +173,7 @@ class RecommendingTests(ModelUnderTest):
         for history, sentence in bad:
             with pytest.raises(ParameterError, match=sentence):
                 fitted.recommend(history=history)
-        with pytest.raises(UnknownIdError, match=f"does not know item {NOBODY}"):
-            fitted.recommend(history={NOBODY: 5})
+        with pytest.raises(UnknownIdError, match=f"does not know item {UNKNOWN}"):
+            fitted.recommend(history={UNKNOWN: 5})
         with pytest.raises(ParameterError, match="users or a history, not both"):
             fitted.recommend(users, history={first: 5})
