@@ -1,5 +1,7 @@
 # make demo    a virtual environment, the package, and the demo on embedded data
-# make test    what the tests need, and all tests
+# make test    what the tests need, and the tests that a change needs (a few minutes)
+# make test-all     all tests: also the slow ones, those that start processes, Spark and remote storage
+# make test-spark   the tests of Spark and of remote storage only
 # make check   lint and types
 # make docs    the documentation site, in docs/_build/html
 # make bench   the benchmark suite: installs the peers in .venv-bench and writes benchmarks/report (TOPNRANK_DATA: ML-1M)
@@ -8,14 +10,21 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 BENCH := .venv-bench
+PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 
-.PHONY: demo test check docs bench clean
+.PHONY: demo test test-all test-spark check docs bench clean
 
 demo: $(VENV)/installed
 	$(BIN)/topnrank demo
 
 test: $(VENV)/installed-dev
-	$(BIN)/python -m pytest
+	$(PYTEST) -m "not slow and not process and not cluster" $(ARGS)
+
+test-all: $(VENV)/installed-dev
+	$(PYTEST) --dist loadgroup $(ARGS)
+
+test-spark: $(VENV)/installed-dev
+	$(PYTEST) -n 0 -m cluster tests/spark tests/io $(ARGS)
 
 check: $(VENV)/installed-dev
 	$(BIN)/ruff check src tests benchmarks

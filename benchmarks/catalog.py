@@ -22,7 +22,7 @@ import topnrank as tnr
 from catalog_data import DATA, LIKED, Split, Task, load
 from catalog_methods import Method, Settings, methods
 from topnrank.io.atomic import write_atomically
-from topnrank.models.search_space import draw_settings
+from topnrank.models.parameters import draw_settings
 
 METRICS = ("ndcg@10", "ndcg@20", "recall@20", "ndcg@100")
 COVERAGE = "coverage@10"

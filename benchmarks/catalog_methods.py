@@ -12,7 +12,7 @@ import topnrank as tnr
 from catalog_peers import LikesAndDislikes, Peer, Restricted
 from topnrank.data.feedback.policies import Feedback
 from topnrank.evaluation.labels import Ranker
-from topnrank.models.search_space import Choice, Range, Space
+from topnrank.models.parameters import Choice, Range, Space
 
 Settings = dict[str, Any]
 

@@ -18,8 +18,8 @@ from catalog_data import DATA, Task, load
 from catalog_methods import Method, methods
 from common import environment
 from topnrank.experiments.compare.result import Cell, Comparison
-from topnrank.experiments.report.formatting import metric_label, number, spaced, told
-from topnrank.experiments.report.tables import cells_of_test
+from topnrank.experiments.report.formatting import format_number, format_test, format_value, metric_label
+from topnrank.experiments.report.markdown import table
 from topnrank.experiments.statistics import PairedTest, bootstrap_interval, paired_tests
 from topnrank.io.atomic import write_atomically
 
@@ -59,7 +59,7 @@ class Row:
     @property
     def settings(self) -> str:
         """The settings chosen, in words."""
-        return told(self.facts[0]["settings"]) if self.facts[0]["settings"] else "-"
+        return format_value(self.facts[0]["settings"]) if self.facts[0]["settings"] else "-"
 
 
 def read_rows(task: Task, folder: Path) -> list[Row]:
@@ -69,7 +69,9 @@ def read_rows(task: Task, folder: Path) -> list[Row]:
         facts = [read_test(folder / task.name / key / f"{split}-{seed}.npz") for split, seed in repeats(task, method)]
         complete = [record for record in facts if record is not None]
         if len(complete) == len(facts):
-            space = "; ".join(f"{spaced(setting)} {values}" for setting, values in method.search.space.items())
+            space = "; ".join(
+                f"{setting.replace('_', ' ')} {values}" for setting, values in method.search.space.items()
+            )
             trials = read_trials(folder / task.name / key / "trials.jsonl")
             found.append(Row(method.label, space, complete, trials))
     return found
@@ -104,11 +106,6 @@ def compared(task: Task, rows: list[Row]) -> Comparison:
 # -- tables --------------------------------------------------------------------------------------------------------------
 
 
-def table(header: list[str], lines: list[list[str]]) -> list[str]:
-    """A Markdown table."""
-    return [f"| {' | '.join(line)} |" for line in [header, ["---"] * len(header), *lines]]
-
-
 def scores(comparison: Comparison, rows: list[Row]) -> list[str]:
     """Means, seconds and coverage; the best mean of each metric is bold."""
     means = {metric: [comparison.mean(row.label, "catalog", metric) for row in rows] for metric in METRICS}
@@ -117,14 +114,14 @@ def scores(comparison: Comparison, rows: list[Row]) -> list[str]:
     for place, row in enumerate(rows):
         shown = []
         for metric in METRICS:
-            text = number(means[metric][place])
+            text = format_number(means[metric][place])
             shown.append(f"**{text}**" if means[metric][place] == max(means[metric]) else text)
         low, high = bootstrap_interval(comparison.values(row.label, "catalog", METRICS[0]))
         coverage = statistics.mean(facts["coverage"] for facts in row.facts)
         seconds = statistics.median(facts["cpu_seconds"] for facts in row.facts)
         last = [f"{coverage:.3f}", f"{seconds:.1f}", str(len(row.trials) or "-")]
-        lines.append([row.label, shown[0], f"{number(low)} to {number(high)}", *shown[1:], *last])
-    return table(header, lines)
+        lines.append([row.label, shown[0], f"{format_number(low)} to {format_number(high)}", *shown[1:], *last])
+    return [table(header, lines)]
 
 
 def differences(comparison: Comparison, reference: str) -> list[str]:
@@ -140,7 +137,7 @@ def differences(comparison: Comparison, reference: str) -> list[str]:
         "effect size",
         "users",
     ]
-    return table(header, [cells_of_test(test) for test in tests])
+    return [table(header, [format_test(test) for test in tests])]
 
 
 def chosen(rows: list[Row]) -> list[str]:
@@ -150,10 +147,10 @@ def chosen(rows: list[Row]) -> list[str]:
         if row.trials:
             values = sorted((trial["value"] for trial in row.trials), reverse=True)
             seconds = sum(trial["cpu_seconds"] for trial in row.trials)
-            spread = f"{number(values[0])} (median {number(float(np.median(values)))})"
+            spread = f"{format_number(values[0])} (median {format_number(float(np.median(values)))})"
             lines.append([row.label, row.space, row.settings, spread, f"{seconds:.0f}"])
     header = ["method", "space", "settings chosen", "validation NDCG@10 of the best trial", "CPU s of all trials"]
-    return table(header, lines)
+    return [table(header, lines)]
 
 
 NOTES = {

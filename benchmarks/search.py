@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import topnrank as tnr
-from topnrank.models.search_space import draw_settings
+from topnrank.models.parameters import draw_settings
 
 
 def run_trial(
@@ -30,7 +30,7 @@ def run_trial(
         model = kind(**settings).fit(part, validation=held_out, patience=12)
     except tnr.DivergenceError:
         return {"value": 0.0, "round": 0, "seconds": time.perf_counter() - started}
-    value = model.fitted.facts["validation"]["ndcg@10"]
+    value = model.fitted.info.validation["ndcg@10"]
     return {"value": value, "round": model.best_round_, "seconds": time.perf_counter() - started}
 
 

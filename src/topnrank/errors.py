@@ -4,15 +4,15 @@ Every error a caller can cause is one clear sentence: what is wrong, where (file
 breaks, the value found, and what to do.
 
     TopNRankError
-    ├── InputError (also ValueError)      the caller can mend it; exit code 2 on the command line
+    ├── InputError (also ValueError)      the caller can fix it; exit code 2 on the command line
     │   ├── DataError                     a file, frame or array of interactions
     │   ├── ParameterError                a hyper-parameter or an argument
     │   ├── UnknownIdError                a user or item the model does not know
     │   ├── ModelFileError                a model or checkpoint file
-    │   ├── OutputError                   a place that cannot be written
-    │   └── StorageError                    a file system elsewhere that cannot be reached or refuses
+    │   ├── OutputError                   a path that cannot be written
+    │   └── StorageError                  a remote file system that cannot be reached or refuses
     ├── NotFittedError                    a model used before `fit`
-    └── DivergenceError                   training left the finite numbers; exit code 1
+    └── DivergenceError                   numbers in training are not finite; exit code 1
 """
 
 
@@ -21,7 +21,7 @@ class TopNRankError(Exception):
 
 
 class InputError(TopNRankError, ValueError):
-    """Something the caller gave is wrong and the message says how to mend it."""
+    """Something the caller gave is wrong and the message says how to fix it."""
 
 
 class DataError(InputError):
@@ -37,15 +37,15 @@ class UnknownIdError(InputError):
 
 
 class ModelFileError(InputError):
-    """A model or checkpoint file is missing, broken, foreign or too new."""
+    """A model or checkpoint file is missing, broken, foreign or of another version."""
 
 
 class OutputError(InputError):
-    """A place that cannot be written: no permission, no such folder, no space."""
+    """A path that cannot be written: no permission, no such folder, no space."""
 
 
 class StorageError(InputError):
-    """A file system elsewhere (hdfs://, s3://) cannot be reached, or refuses."""
+    """A remote file system (hdfs://, s3://) cannot be reached, or refuses."""
 
 
 class NotFittedError(TopNRankError):

@@ -1,7 +1,7 @@
 """Counter-based random streams: the same numbers for every engine, thread count and resume.
 
-A stream is named by a seed, a purpose and any number of counters (iteration, user, ...); nothing is carried from one
-draw to the next, so a run that resumes at iteration t draws what an uninterrupted run draws there.
+A stream is named by a seed, a purpose and any number of counters (iteration, user, ...) and has no state, so a run that
+resumes at iteration t draws the same numbers as an uninterrupted one.
 """
 
 import zlib
@@ -13,7 +13,7 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 """2^64 divided by the golden ratio: the step of splitmix64."""
 
 SAMPLING = 1 << 40
-"""Draws of a visit's key from here on choose the sampled items of a list; those before belong to its objective."""
+"""Draws of a key from here on sample the items of a list; those below belong to its objective."""
 
 
 def stream(seed: int, purpose: str, *counters: int) -> np.random.Generator:
@@ -37,13 +37,13 @@ def uniforms(key: int, first: int, count: int) -> NDArray[np.float64]:
 
 
 def draws_below(key: int, first: int, n: NDArray[np.int64] | int, count: int = 1) -> NDArray[np.int64]:
-    """Whole numbers from 0 to n - 1 by the draws `first`, `first` + 1, ... of `key`."""
+    """Integers from 0 to n - 1 by the draws `first`, `first` + 1, ... of `key`."""
     draws: NDArray[np.int64] = np.minimum((uniforms(key, first, count) * n).astype(np.int64), np.asarray(n) - 1)
     return draws
 
 
 def visit_keys(seed: int, iteration: int, users: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """One key for each user of a visit: draws depend on seed, iteration and user, not on threads or engines."""
+    """One key for each user of a training step: draws depend on seed, iteration and user, not on threads or engines."""
     with np.errstate(over="ignore"):
         when = mix(mix(np.array([seed % 2**64], np.uint64)) + np.uint64(iteration))
         return mix(when + users.astype(np.uint64))

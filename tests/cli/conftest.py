@@ -12,8 +12,8 @@ from topnrank.cli import main
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs a command inside this process."""
+def run(capsys: pytest.CaptureFixture[str], model_file: Path) -> Run:
+    """Runs a command inside this process; with kernels compiled by then, no training says that it compiles them."""
 
     def call(*arguments: object) -> Outcome:
         capsys.readouterr()

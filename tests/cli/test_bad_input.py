@@ -35,7 +35,7 @@ FILES: dict[str, tuple[str, str | bytes, tuple[str, ...]]] = {
     "duplicate": ("a.csv", HEADER + "a,b,3\na,b,4\n", ("line 3", "'a'", "'b'", "once", "--duplicates 'last'")),
     "users with one item": ("a.csv", ONE_EACH, ("every user has one item only", "longer lists")),
     "equal ratings": ("a.csv", EQUAL, ("all 36 ratings are 3", "no order", "Popularity")),
-    "equal weights": ("a.csv", EQUAL_WEIGHTS, ("every user has observed all", "protocol='rated'")),
+    "equal weights": ("a.csv", EQUAL_WEIGHTS, ("every user has observed all", "--task 'rated'")),
     "zero weights": ("a.csv", ZERO_WEIGHTS, ("nobody likes anything", "feedback")),
     "a model": ("a.bin", b"\x10\0\0\0\0\0\0\0" + b"{" + b" " * 15, ("a.bin", "model file")),
 }
@@ -86,6 +86,9 @@ TRAIN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "no value": (("--set", "factors"), ("--set", "NAME=VALUE", "'factors'")),
     "twice": (("--set", "factors=2", "--set", "factors=3"), ("--set factors", "twice", "once")),
     "two ways": (("--set", "seed=2", "--seed", "3"), ("seed", "--set", "its own option", "once")),
+    "task": (("--task", "sampled"), ("task", "'rated'", "'catalog'", "'sampled'")),
+    "task of another": (("--task", "rated", "--model", "bpr"), ("--task", "top-n-rank", "bpr", "leave it out")),
+    "task two ways": (("--task", "rated", "--set", "task=catalog"), ("task", "--set", "its own option", "once")),
     "paper": (("--paper", "tanh"), ("smoothing", "'relu'", "'sigmoid'", "'tanh'")),
     "paper of another": (("--paper", "relu", "--model", "random"), ("--paper", "--model random", "leave one out")),
     "truncate alone": (("--no-truncate",), ("--no-truncate", "--paper", "--set truncate=false")),

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,10 @@ import pytest
 
 import topnrank as tnr
 from support.cli_runner import QUICK, Run, ratings_text
+from topnrank.cli.app import COMMANDS
 
-COMMANDS = ("demo", "train", "evaluate", "compare", "recommend", "explain", "info", "models", "tune", "reproduce")
 
-
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "data"])
 def test_help_teaches(command: str, run: Run) -> None:
     shown = run(command, "--help")
     assert shown.code == 0
@@ -29,6 +29,13 @@ def test_help_and_version(run: Run) -> None:
     for shown in (run(), run("-h")):
         assert shown.code == 0
         assert [command for command in COMMANDS if f"  {command} " not in shown.out] == []
+
+
+def test_the_list_of_commands_says_what_their_help_says() -> None:
+    for name, (module, summary) in COMMANDS.items():
+        command = getattr(import_module(f"topnrank.cli.commands.{module}"), name)
+        text = command.registered_callback.callback.__doc__ if name == "data" else command.__doc__
+        assert text.partition("\n")[0] == summary
 
 
 def test_train_and_evaluate_give_the_numbers_of_the_api(ratings: Path, tmp_path: Path, run: Run) -> None:
@@ -46,7 +53,7 @@ def test_train_and_evaluate_give_the_numbers_of_the_api(ratings: Path, tmp_path:
     assert (measured["n_users"], measured["notes"]) == (expected.n_users, [])
     assert trained["last_round"] == model.history_[-1]
     assert trained["data"]["rows"] == len(train)
-    assert trained["holdout"] == {"file": str(test_file), "rows": len(test), "share": 0.4}
+    assert trained["holdout"] == {"file": str(test_file), "rows": len(test), "fraction": 0.4}
     np.testing.assert_array_equal(tnr.load(model_file).item_factors_, model.item_factors_)
 
 
@@ -97,6 +104,8 @@ def test_nothing_is_dropped_silently(tmp_path: Path, run: Run) -> None:
             {"smoothing": "sigmoid", "truncate": False, "user_representation": "factors"},
         ),
         (("--paper", "relu", "--set", "learning_rate=0.001"), {"truncate": True, "learning_rate": 0.001}),
+        (("--task", "rated"), {"task": "rated"}),
+        (("--task", "catalog", "--set", "negatives=3"), {"task": "catalog", "negatives": 3}),
         (("--feedback", "threshold=3"), {"feedback": tnr.Threshold(3.0)}),
         (("--set", 'regularization={"item": 0.5}'), {"regularization": {"item": 0.5}}),
         (("--set", "bias=false", "--set", "steepness=None"), {"bias": False, "steepness": None}),
@@ -220,7 +229,7 @@ def test_info_of_a_model(model_file: Path, run: Run) -> None:
     model = tnr.load(model_file)
     assert (facts["model"], facts["users"], facts["items"]) == ("top-n-rank", 24, 10)
     assert facts["parameters"]["factors"] == 4
-    assert facts["last_round"] == model.fitted.facts["history"][-1]
+    assert facts["last_round"] == model.fitted.info.history[-1]
     assert facts["versions"]["topnrank"] == tnr.__version__
     assert "top-n-rank" in run("info", model_file).out
 

@@ -102,7 +102,7 @@ def test_describe_prints_for_people(run: Run, ratings: Path) -> None:
     shown = run("data", "describe", ratings).out
     data = tnr.read(ratings)
     assert f"rows                {len(data)}" in shown
-    longest = max(line.count("█") for line in shown.splitlines())
+    longest = max(line.count("━") for line in shown.splitlines())
     assert longest == 40
     assert "5-9" in shown
     assert "90-100 %" in shown
@@ -114,7 +114,7 @@ def test_describe_prints_for_people(run: Run, ratings: Path) -> None:
 def test_bars_on_a_terminal_that_has_no_blocks(run_process: Run, ratings: Path) -> None:
     shown = run_process("data", "describe", ratings, PYTHONIOENCODING="ascii")
     assert shown.code == 0
-    assert "#" * 40 in shown.out
+    assert "-" * 40 in shown.out
     assert "\\u" not in shown.out
 
 

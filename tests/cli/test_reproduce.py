@@ -11,8 +11,6 @@ from topnrank.cli.files import write_table
 from topnrank.experiments.paper.published import TABLE2
 from topnrank.experiments.paper.reproduce import reproduce
 
-pytest.importorskip("scipy")
-
 
 @pytest.fixture(scope="module")
 def rated(tmp_path_factory: pytest.TempPathFactory) -> Path:

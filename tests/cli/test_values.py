@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topnrank as tnr
-from topnrank.cli.commands.train import Choice
+from topnrank.cli.commands.train import ModelOptions
 from topnrank.cli.exit_codes import as_options
 from topnrank.cli.options import parse_feedback, parse_history, parse_settings, split_list
 from topnrank.errors import ParameterError
@@ -39,8 +39,8 @@ def test_feedback() -> None:
     weights = tnr.EventWeights({"buy": 1.0, "view": 0.1})
     assert parse_feedback("recency=30:events:buy=1,view=.1") == tnr.Recency(weights, 30.0)
     for text, words in {
-        "recency": "needs days and what fades",
-        "recency=30": "needs days and what fades",
+        "recency": "needs days and a feedback",
+        "recency=30": "needs days and a feedback",
         "recency=soon:unary": "must be a number, got 'soon'",
         "recency=3:nothing": "feedback must be one of",
         "unary=3": "take a setting",
@@ -62,7 +62,10 @@ def test_remedies_name_options() -> None:
     assert as_options("no column item='x'; say header=True or header=False") == (
         "no column item='x'; say --header or --no-header"
     )
-    assert as_options("nothing to mend") == "nothing to mend"
+    assert as_options("it failed; rank all items (TopNRank(task='catalog')), or task='rated'") == (
+        "it failed; rank all items (--task catalog), or --task 'rated'"
+    )
+    assert as_options("nothing to fix") == "nothing to fix"
 
 
 VALUES = ["abc", "5", "-1", "0", "true", "null", "[]", "{}", "NaN", "1e400", "0.5", '{"item": "x"}', "[1, 2]"]
@@ -73,10 +76,10 @@ def test_any_setting_is_taken_or_refused_in_words(model: str, data: st.DataObjec
     name = data.draw(st.sampled_from([*tnr.MODELS[model]().get_params(), "nonsense"]))
     value = data.draw(st.sampled_from(VALUES) | st.text(max_size=5))
     with suppress(ParameterError):
-        Choice(model=model, settings=[f"{name}={value}"]).build(seed_has_other_use=False)
+        ModelOptions(model=model, settings=[f"{name}={value}"]).build(seed_has_other_use=False)
 
 
 def test_seed_of_a_model_without_one() -> None:
-    assert Choice(model="item-mean", seed=3).build(seed_has_other_use=True).get_params() == {"damping": 5.0}
+    assert ModelOptions(model="item-mean", seed=3).build(seed_has_other_use=True).get_params() == {"damping": 5.0}
     with pytest.raises(ParameterError, match="seed"):
-        Choice(model="item-mean", seed=3).build(seed_has_other_use=False)
+        ModelOptions(model="item-mean", seed=3).build(seed_has_other_use=False)

@@ -44,6 +44,7 @@ print("rang", len(engines))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no interval timers there")
+@pytest.mark.process
 def test_a_signal_at_any_moment_is_an_exception_not_a_crash():
     done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "rang 2\n"), done.stderr

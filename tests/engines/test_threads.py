@@ -40,6 +40,7 @@ for name, model in models.items():
 """
 
 
+@pytest.mark.process
 def test_the_bits_do_not_depend_on_the_number_of_threads():
     environment = os.environ | {"NUMBA_NUM_THREADS": "4"}
     done = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=False)
@@ -49,7 +50,7 @@ def test_the_bits_do_not_depend_on_the_number_of_threads():
     assert len(set(lines)) == 9, done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.process
 def test_the_bits_do_not_depend_on_which_process_compiled_the_kernels(tmp_path):
     """A kernel just compiled and the same kernel read from the cache: the compiler may not reorder sums."""
     environment = os.environ | {"TOPNRANK_CACHE": str(tmp_path)}

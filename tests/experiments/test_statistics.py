@@ -42,19 +42,19 @@ def test_per_user_averages_the_repeats_that_are_defined():
     np.testing.assert_array_equal(per_user(values[1]), values[1])
 
 
-def test_means_and_spread_by_hand():
+def test_means_and_standard_deviation_by_hand():
     values = np.array([[1.0, np.nan, 0.0], [0.5, 0.5, 0.2]])
     made = comparison({"a": values, "b": values * 0.0}, metrics=("ndcg@1",))
     means = [0.5, 0.4]
     np.testing.assert_allclose(made.repeat_means("a", "rated", "ndcg@1"), means)
     assert made.mean("a", "rated", "ndcg@1") == pytest.approx(0.45)
-    assert made.spread("a", "rated", "ndcg@1") == pytest.approx(np.std(means, ddof=1))
-    assert made.seconds("a") == 1.0
+    assert made.std("a", "rated", "ndcg@1") == pytest.approx(np.std(means, ddof=1))
+    assert made.fit_seconds("a") == 1.0
 
 
-def test_one_repeat_has_no_spread():
+def test_one_repeat_has_no_standard_deviation():
     made = comparison({"a": np.array([[1.0, 0.0]])})
-    assert math.isnan(made.spread("a", "rated", "ndcg@1"))
+    assert math.isnan(made.std("a", "rated", "ndcg@1"))
 
 
 def test_bootstrap_is_that_of_scipy_up_to_its_chance():

@@ -211,6 +211,7 @@ def test_a_difference_of_two_fits_leaves_out_the_preparation(suite: Any, monkeyp
     assert fits == [1, 3]
 
 
+@pytest.mark.process
 def test_an_unknown_part_is_refused() -> None:
     command = [sys.executable, str(BENCHMARKS / "suite.py"), "--only", "training,nonsense"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

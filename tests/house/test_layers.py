@@ -46,8 +46,8 @@ LAYERS = {
     "data": Layer(
         "`Interactions`; readers of files and frames; feedback policies; public and synthetic data sets",
         "foundation io kernels",
-        "pyarrow platformdirs pooch",
-        "rich",
+        "pyarrow",
+        "pooch requests scipy",
     ),
     "losses": Layer(
         "one folder for each loss: the reference in NumPy and its kernel",

@@ -35,6 +35,7 @@ def test_type_checkers_see_the_same_names():
     assert sorted(alias.name for alias in aliases) == topnrank.__all__
 
 
+@pytest.mark.process
 def test_importing_the_package_imports_nothing_heavy():
     script = "import sys, topnrank; print(*sorted({name.split('.')[0] for name in sys.modules}))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -51,7 +51,6 @@ def test_a_store_that_is_not_there_is_one_sentence(s3, monkeypatch):
                 use("s3://tests/x.csv")
 
 
-@pytest.mark.slow
 def test_a_store_that_says_nothing_is_given_up(s3, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{silent.getsockname()[1]}")
@@ -79,7 +78,7 @@ def test_an_interrupted_upload_leaves_the_old_file(folder, tmp_path, monkeypatch
     """Arrow alone would complete it with the part that has come so far."""
     address = folder.write("model", b"old")
     (tmp_path / "large").write_bytes(bytes(30_000_000))
-    script = "import sys, topnrank.places as p, pathlib; p.place(sys.argv[1]).put(pathlib.Path(sys.argv[2]))"
+    script = "import sys, topnrank.io.paths as p, pathlib; p.parse_path(sys.argv[1]).put(pathlib.Path(sys.argv[2]))"
     with _Between(folder.store.endpoint, reached, cuts=False) as proxy:
         monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.endpoint)
         command = [sys.executable, "-c", script, address, tmp_path / "large"]

@@ -92,11 +92,6 @@ class TestListRankWithFactors(ModelTests):
     better_than = 0.85
 
 
-class TestListRankOfItsAuthors(ModelTests):
-    model = ListRank.authors(factors=8)
-    better_than = 0.8
-
-
 class TestListPMF(ModelTests):
     model = ListPMF(factors=8, epochs=20)
     better_than = 0.85

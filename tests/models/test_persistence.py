@@ -41,7 +41,7 @@ def test_a_write_that_fails_leaves_the_old_file(path, monkeypatch):
         file.write_bytes(b"half of it")
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("topnrank.storage.save_file", full)
+    monkeypatch.setattr("topnrank.io.tensors.save_file", full)
     with pytest.raises(OutputError, match=r"the disk is full.*nothing was overwritten"):
         Popularity().fit(TEST).save(path)
     assert path.read_bytes() == before
@@ -137,7 +137,7 @@ def test_a_model_of_an_unknown_kind_is_refused(path):
 
 
 @pytest.mark.parametrize(
-    "changes", [{"parameters": {"color": 3}}, {"parameters": None}, {"facts": None, "parameters": 3}], ids=str
+    "changes", [{"parameters": {"color": 3}}, {"parameters": None}, {"info": None, "parameters": 3}], ids=str
 )
 def test_parameters_that_do_not_fit_are_refused(path, changes):
     rewritten(path, **changes)
@@ -183,7 +183,7 @@ def test_a_file_whose_arrays_do_not_fit_is_refused(tmp_path, change):
     vectors = arrays.pop("model.item_factors")
     if change == "cut":
         arrays["model.item_factors"] = vectors[:3]
-    write_file(path, "model", arrays, {name: facts[name] for name in ("model", "parameters", "facts", "versions")})
+    write_file(path, "model", arrays, {name: facts[name] for name in ("model", "parameters", "info", "versions")})
     with pytest.raises(ModelFileError, match=r"lacks a part of the model or holds one that does not fit.*item_factors"):
         load(path)
 

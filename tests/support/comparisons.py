@@ -57,7 +57,7 @@ def cell(name: str, repeat: int, metrics: tuple[str, ...] = METRICS) -> Cell:
     for protocol in PROTOCOLS:
         result = tnr.evaluate(model, test, protocol=protocol, metrics=metrics)
         values |= {(protocol, metric): over(data.users, result, metric) for metric in metrics}
-    curve = model.fitted.facts.get("history", [])
+    curve = model.fitted.info.history
     return Cell(name, repeat, fitted - start, time.perf_counter() - fitted, values, curve, None)
 
 

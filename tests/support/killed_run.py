@@ -58,7 +58,7 @@ def fit(case: str, folder: str | os.PathLike[str] | None) -> FactorModel:
 
 def digest(model: FactorModel) -> str:
     """All that a run leaves, as one word."""
-    content = hashlib.sha256(repr((model.history_, model.best_round_, model.fitted.facts["rounds"])).encode())
+    content = hashlib.sha256(repr((model.history_, model.best_round_, model.fitted.info.rounds)).encode())
     for name, array in sorted(model.fitted.arrays.items()):
         content.update(name.encode() + array.tobytes())
     return content.hexdigest()

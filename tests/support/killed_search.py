@@ -9,7 +9,7 @@ from unittest.mock import patch
 from topnrank import TopNRank, synthetic
 from topnrank.engines.cpu import CpuEngine
 from topnrank.experiments.tuning.tune import Tuned, tune
-from topnrank.models.search_space import Choice, Range
+from topnrank.models.parameters import Choice, Range
 
 SPACE = {
     "factors": Choice((2, 4)),

@@ -46,6 +46,7 @@ def test_the_cases_stop_where_they_should():
 
 
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.process
 def test_a_run_killed_twice_ends_with_the_same_bits(case, tmp_path):
     expected, _, events = uninterrupted(case)
     draw = stream(list(CASES).index(case), "test kills")
@@ -56,6 +57,7 @@ def test_a_run_killed_twice_ends_with_the_same_bits(case, tmp_path):
 
 
 @pytest.mark.parametrize("case", ["factors with tolerance", "history with early stopping"])
+@pytest.mark.process
 def test_a_run_killed_after_its_last_round_is_not_trained_further(case, tmp_path):
     """The last round is in the checkpoint, but the run could not say that it was finished."""
     expected, _, events = uninterrupted(case)
@@ -63,6 +65,7 @@ def test_a_run_killed_after_its_last_round_is_not_trained_further(case, tmp_path
     assert digest(fit(case, tmp_path)) == expected
 
 
+@pytest.mark.process
 def test_a_run_killed_before_its_first_checkpoint_starts_again(tmp_path):
     killed("history", tmp_path, 2)
     assert not (tmp_path / FILE).exists()

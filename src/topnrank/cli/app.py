@@ -1,45 +1,60 @@
-"""The commands, put together."""
+"""The program `topnrank`: its commands, each imported when it is asked for."""
 
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from topnrank import __version__
-from topnrank.cli.commands.compare import compare
-from topnrank.cli.commands.data import data
-from topnrank.cli.commands.demo import demo
-from topnrank.cli.commands.evaluate import evaluate
-from topnrank.cli.commands.explain import explain
-from topnrank.cli.commands.info import info, models
-from topnrank.cli.commands.recommend import recommend
-from topnrank.cli.commands.reproduce import reproduce
-from topnrank.cli.commands.train import train
-from topnrank.cli.commands.tune import tune
+from topnrank.cli.options import STYLE
 
-app = typer.Typer(
-    name="topnrank",
-    add_completion=False,
-    rich_markup_mode=None,  # plain help: the same with every version of Typer, and it can be piped
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-)
-for command in (demo, train, tune, evaluate, compare, recommend, explain, info, models, reproduce):
-    app.command()(command)
-app.add_typer(data)
+COMMANDS = {
+    "demo": ("demo", "Train, compare and recommend on embedded data."),
+    "train": ("train", "Train a model on a file and save it."),
+    "tune": ("tune", "Search a model's hyper-parameters on validation data."),
+    "evaluate": ("evaluate", "Measure how well a model ranks rows it was not trained on."),
+    "compare": ("compare", "Compare models on the same splits of a file, with tests."),
+    "recommend": ("recommend", "Print or write the N best items for users."),
+    "explain": ("explain", "Show which of a user's items pulled an item up or down."),
+    "info": ("info", "Show what is in a model file or in a file of interactions."),
+    "models": ("info", "List the models, or one's hyper-parameters."),
+    "reproduce": ("reproduce", "Run a table of the paper again, beside its published numbers."),
+    "data": ("data", "List, fetch and describe public data sets."),
+}
+"""The module below `cli.commands` that has a function or Typer app of the command's name, and its line in the list."""
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"topnrank {__version__}")
-        raise typer.Exit
+class LazyGroup(TyperGroup):
+    """A group that imports the module of a command when the command runs; its help imports none."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes | {"commands": dict.fromkeys(COMMANDS)})
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The Click command of that name; None where there is none."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = getattr(import_module(f"topnrank.cli.commands.{COMMANDS[cmd_name][0]}"), cmd_name)
+        if not isinstance(command, typer.Typer):
+            single = typer.Typer(**STYLE)
+            single.command(cmd_name)(command)
+            command = single
+        return typer.main.get_command(command)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """The list of commands in the help."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+
+
+app = typer.Typer(name="topnrank", cls=LazyGroup, pretty_exceptions_enable=False, **STYLE)
 
 
 @app.callback(invoke_without_command=True)
 def start(
     context: typer.Context,
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
-    ] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
 ) -> None:
     """List-wise top-N recommendation: from a file of ratings to the N best items for each user.
 
@@ -54,5 +69,8 @@ def start(
     Every command explains itself with --help and prints JSON with --json. Exit codes: 0 fine, 2 bad usage or input, 1
     failure, 130 interrupted.
     """
+    if version:
+        typer.echo(f"topnrank {__version__}")
+        raise typer.Exit
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())

@@ -12,31 +12,38 @@ import typer
 
 from topnrank.errors import InputError, TopNRankError
 
-# Typer brings its own Click or uses the installed one, depending on its version; this finds ClickException in both.
+# Some versions of Typer bring their own Click, others use the installed one; this finds ClickException in both.
 _CLICK_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
 
-INTERRUPTED, READER_GONE = 130, 141
-"""128 + SIGINT, 128 + SIGPIPE, as shells say it."""
+INTERRUPTED, BROKEN_PIPE = 130, 141
+"""128 + SIGINT and 128 + SIGPIPE, as shells report these signals."""
 
-_ARGUMENT = re.compile(r"\b(user|item|rating|type|weight|timestamp|format|separator|duplicates)=(?=['\w])")
+_ARGUMENT = re.compile(r"\b(user|item|rating|type|weight|timestamp|format|separator|duplicates|task)=(?=['\w])")
 
 
 def guarded(arguments: Sequence[str] | None) -> int:
-    """Runs the command; its errors become exit codes."""
+    """Runs the command line and returns its exit code; errors become exit codes and a line on standard error."""
     try:
         code = _run(arguments)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
-    except SystemExit:  # how Typer and Rich end a program whose output nobody reads any more
-        code = READER_GONE
+    except SystemExit:  # how Typer and Rich end a program whose output is no longer read
+        code = BROKEN_PIPE
     except Exception as error:
         code = _code_of(error)
-        if code != READER_GONE:
-            _say(_sentence(error), debug=True)
+        if code != BROKEN_PIPE:
+            _print_error(_sentence(error), debug=True)
     if code == INTERRUPTED:
-        _say("interrupted")
-    if code == READER_GONE or not _flushed():
-        _silence()
+        _print_error("interrupted")
+    broken = code == BROKEN_PIPE
+    try:
+        sys.stdout.flush()
+    except OSError:
+        broken = True
+    if broken:  # discards what is still in the buffers, about which Python would complain when it exits
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(nowhere, stream.fileno())
     return code
 
 
@@ -45,7 +52,7 @@ def _run(arguments: Sequence[str] | None) -> int:
 
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a title the terminal cannot show must not end the program
+            stream.reconfigure(errors="backslashreplace")  # a title that the terminal cannot show is no error
     code = app(args=arguments, prog_name="topnrank", standalone_mode=False)
     sys.stdout.flush()
     return code or 0
@@ -53,12 +60,12 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 def _code_of(error: Exception) -> int:
     if isinstance(error, OSError) and error.errno == errno.EPIPE:
-        return READER_GONE
+        return BROKEN_PIPE
     return 2 if isinstance(error, InputError | _CLICK_ERROR) else 1
 
 
 def _sentence(error: Exception) -> str:
-    """What to tell the user."""
+    """The error message for the user."""
     if isinstance(error, _CLICK_ERROR):
         return f"{error.format_message()} (--help explains)"  # type: ignore[attr-defined]
     if isinstance(error, TopNRankError):
@@ -72,32 +79,18 @@ def _sentence(error: Exception) -> str:
 
 
 def as_options(message: str) -> str:
-    """The remedy of a message of the library in the words of the command line: `item='...'` becomes `--item '...'`."""
+    """A message of the library with the remedy in terms of options: `item='...'` becomes `--item '...'`."""
     fact, semicolon, remedy = message.rpartition("; ")
     remedy = remedy.replace("header=True", "--header").replace("header=False", "--no-header")
+    remedy = remedy.replace("TopNRank(task='catalog')", "--task catalog")
     return fact + semicolon + _ARGUMENT.sub(r"--\1 ", remedy)
 
 
-def _say(sentence: str, *, debug: bool = False) -> None:
-    """One line on standard error, even if the sentence quotes a line end."""
+def _print_error(sentence: str, *, debug: bool = False) -> None:
+    """Prints one line on standard error, even if the sentence has line breaks."""
     try:
         if debug and os.environ.get("TOPNRANK_DEBUG"):
             traceback.print_exc()
         print(f"topnrank: {' '.join(sentence.splitlines())}", file=sys.stderr, flush=True)
     except OSError:
-        return  # nobody listens
-
-
-def _flushed() -> bool:
-    try:
-        sys.stdout.flush()
-    except OSError:
-        return False
-    return True
-
-
-def _silence() -> None:
-    """Sends what is still in the buffers nowhere, or Python would complain about it at the very end."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    for stream in (sys.stdout, sys.stderr):
-        os.dup2(nowhere, stream.fileno())
+        return  # standard error is closed

@@ -1,10 +1,10 @@
-"""Tables written to files, atomically, and the small files that commands read beside the data."""
+"""Tables written to files, atomically, and the small files that commands read: titles, groups, lists of ids."""
 
 import csv
 import io
 import json
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,53 +15,28 @@ if TYPE_CHECKING:
 
     from topnrank import Model
 
-    Batches = Iterable[pa.RecordBatch]
-    Writer = Callable[[Path, pa.Schema, Batches], None]
-
 
 # ----------------------------------------------------------------------------------------------------
-# Titles of items beside their ids.
-
-
-def titles_of(path: str | None, model: "Model") -> dict[str, str] | None:
-    """Titles by item id; an error when they are those of other items."""
-    if path is None:
-        return None
-    titles = read_titles(path)
-    if not any(str(item) in titles for item in model.item_ids_):
-        raise DataError(
-            f"{path}: has no title for any item of the model, whose items are such as {model.item_ids_[0]!r}; "
-            "give the titles of the items it was trained on"
-        )
-    return titles
-
-
-def titled(table: "pa.Table", titles: dict[str, str] | None, of: str = "item") -> "pa.Table":
-    """With a column title of the items in the column `of`; empty where there is none."""
-    import pyarrow as pa
-
-    if titles is None:
-        return table
-    column = pa.array([titles.get(str(item), "") for item in table[of].to_pylist()], pa.string())
-    return table.append_column("title", column)
+# Writing.
 
 
 FORMATS = (".parquet", ".csv", ".jsonl")
-"""What tables can be written as, told by the end of the file's name."""
+"""Endings of the names of tables that can be written."""
 TABLES = (".csv", ".tsv", ".tab", ".parquet", ".pq")
-"""Small files that have columns; others are lines of text."""
+"""Endings of the names of small files that have columns; others hold lines of text."""
+PARQUET = (".parquet", ".pq")
 
 
 def table_format(path: str) -> str:
-    """The format of the file to write; an error when its name does not tell."""
+    """The ending that gives the format of a table to write; an error when the name has another one."""
     suffix = Path(path).suffix.lower()
     if suffix not in FORMATS:
-        raise OutputError(f"{path}: the name must end in {', '.join(FORMATS)}, which tells the format; rename it")
+        raise OutputError(f"{path}: the name must end in {', '.join(FORMATS)}, which gives the format; rename it")
     return suffix
 
 
 def require_writable(path: str) -> None:
-    """Fails now rather than after the work when no file can be made at `path`."""
+    """An error, before the work, when no file can be written at `path`."""
     from topnrank.io.paths import RemotePath, parse_path
 
     target = parse_path(path)
@@ -80,83 +55,68 @@ def require_writable(path: str) -> None:
 
 
 def write_table(path: str, table: "pa.Table") -> None:
-    """Writes a table in the format that the name of the file tells."""
+    """Writes a table in the format given by the name of the file."""
     write_batches(path, table.schema, table.to_batches())
 
 
-def write_batches(path: str, schema: "pa.Schema", batches: "Batches") -> None:
-    """As `write_table`, batch by batch."""
+def write_batches(path: str, schema: "pa.Schema", batches: "Iterable[pa.RecordBatch]") -> None:
+    """Writes a table batch by batch in the format given by the name of the file."""
     from topnrank.io.atomic import write_atomically
 
-    writer = _WRITERS[table_format(path)]
-    write_atomically(path, lambda temporary: writer(temporary, schema, batches))
+    suffix = table_format(path)
+
+    def write(temporary: Path) -> None:
+        if suffix == ".jsonl":
+            with temporary.open("w", encoding="utf-8") as file:
+                for batch in batches:
+                    file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in batch.to_pylist())
+            return
+        import pyarrow.csv as pc
+        import pyarrow.parquet as pq
+
+        parquet = suffix == ".parquet"
+        made = pq.ParquetWriter(temporary, schema, compression="zstd") if parquet else pc.CSVWriter(temporary, schema)
+        with made as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+
+    write_atomically(path, write)
 
 
-def _write_parquet(path: Path, schema: "pa.Schema", batches: "Batches") -> None:
-    import pyarrow.parquet as pq
-
-    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        for batch in batches:
-            writer.write_batch(batch)
-
-
-def _write_csv(path: Path, schema: "pa.Schema", batches: "Batches") -> None:
-    from pyarrow.csv import CSVWriter
-
-    with CSVWriter(path, schema) as writer:
-        for batch in batches:
-            writer.write_batch(batch)
-
-
-def _write_jsonl(path: Path, schema: "pa.Schema", batches: "Batches") -> None:
-    with path.open("w", encoding="utf-8") as file:
-        for batch in batches:
-            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in batch.to_pylist())
-
-
-_WRITERS: "dict[str, Writer]" = {".parquet": _write_parquet, ".csv": _write_csv, ".jsonl": _write_jsonl}
+# ----------------------------------------------------------------------------------------------------
+# Reading small files.
 
 
 def read_lines(path: str) -> list[str]:
-    """The lines of a text file that are not blank, without white space around them."""
+    """The lines of a text file that are not blank, stripped."""
     return [line.strip() for line in _text(path).splitlines() if line.strip()]
 
 
 def read_columns(path: str, needed: Sequence[str], optional: Sequence[str] = ()) -> tuple[list[str], list[list[str]]]:
     """The names and, row by row as text, the values of the columns `needed`, and of the `optional` ones that are there."""
-    header, rows = _parquet_rows(path) if Path(path).suffix.lower() in (".parquet", ".pq") else _text_rows(path)
+    header, rows = _rows(path)
     missing = [name for name in needed if name not in header]
     if missing:
         raise DataError(
             f"{path}: needs a column {' and a column '.join(missing)}, got {', '.join(header) or 'nothing'}; name the "
             "columns in the first line"
         )
-    _require_full(path, header, rows)
     names = [*needed, *(name for name in optional if name in header)]
-    places = [header.index(name) for name in names]
-    return names, [["" if row[place] is None else str(row[place]) for place in places] for row in rows]
+    positions = [header.index(name) for name in names]
+    return names, [["" if row[at] is None else str(row[at]) for at in positions] for row in rows]
 
 
-def read_titles(path: str) -> dict[str, str]:
-    """Titles by item id as text: the columns item and title, else the first two, of a CSV, TSV or Parquet file."""
-    header, rows = _parquet_rows(path) if Path(path).suffix.lower() in (".parquet", ".pq") else _text_rows(path)
-    if len(header) < 2:
-        raise DataError(f"{path}: titles need two columns, item and title, got {header}; check the separator")
-    item, title = (header.index("item"), header.index("title")) if {"item", "title"} <= set(header) else (0, 1)
-    _require_full(path, header, rows)
-    return {str(row[item]): str(row[title]) for row in rows}
-
-
-def _require_full(path: str, header: list[str], rows: list[list[Any]]) -> None:
+def _rows(path: str) -> tuple[list[str], list[list[Any]]]:
+    """The names of the columns, and the rows, all of which have a field for each column."""
+    suffix = Path(path).suffix.lower()
+    if suffix in PARQUET:
+        return _parquet_rows(path)
+    separator = "\t" if suffix in (".tsv", ".tab") else ","
+    header, *rows = [row for row in csv.reader(io.StringIO(_text(path)), delimiter=separator) if row] or [[]]
     for number, row in enumerate(rows, start=1):
         if len(row) != len(header):
-            raise DataError(f"{path}, row {number}: {len(header)} fields are needed, got {len(row)}; mend the row")
-
-
-def _text_rows(path: str) -> tuple[list[str], list[list[str]]]:
-    separator = "\t" if Path(path).suffix.lower() in (".tsv", ".tab") else ","
-    rows = [row for row in csv.reader(io.StringIO(_text(path)), delimiter=separator) if row]
-    return (rows[0], rows[1:]) if rows else ([], [])
+            raise DataError(f"{path}, row {number}: {len(header)} fields are needed, got {len(row)}; fix the row")
+    return header, rows
 
 
 def _parquet_rows(path: str) -> tuple[list[str], list[list[Any]]]:
@@ -185,3 +145,37 @@ def _bytes(path: str) -> bytes:
         return parse_path(path).read_bytes()
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror or error}); check the path") from None
+
+
+# ----------------------------------------------------------------------------------------------------
+# Titles of items.
+
+
+def titles_of(path: str | None, model: "Model") -> dict[str, str] | None:
+    """Titles by item id as text: the columns item and title, else the first two, of a CSV, TSV or Parquet file.
+
+    An error when there is none for any item of the model.
+    """
+    if path is None:
+        return None
+    header, rows = _rows(path)
+    if len(header) < 2:
+        raise DataError(f"{path}: titles need two columns, item and title, got {header}; check the separator")
+    item, title = (header.index("item"), header.index("title")) if {"item", "title"} <= set(header) else (0, 1)
+    titles = {str(row[item]): str(row[title]) for row in rows}
+    if not any(str(item) in titles for item in model.item_ids_):
+        raise DataError(
+            f"{path}: has no title for any item of the model, whose items are such as {model.item_ids_[0]!r}; "
+            "give the titles of the items it was trained on"
+        )
+    return titles
+
+
+def titled(table: "pa.Table", titles: dict[str, str] | None, of: str = "item") -> "pa.Table":
+    """The table with a column `title` for the items in the column `of`; empty where an item has none."""
+    import pyarrow as pa
+
+    if titles is None:
+        return table
+    column = pa.array([titles.get(str(item), "") for item in table[of].to_pylist()], pa.string())
+    return table.append_column("title", column)

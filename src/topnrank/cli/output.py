@@ -1,31 +1,43 @@
-"""Where commands print: results on standard output, notes and progress on standard error."""
+"""What commands print: answers on standard output, notes and progress on standard error; tables, and facts about data."""
 
+import dataclasses
 import json
-import math
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+
+from topnrank.cli.options import option
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
+    from topnrank import Interactions, Model
+    from topnrank._typing import Float32Array
+
 PIPE_WIDTH = 160
-"""Columns when the output is no terminal, so that titles are not folded at 80."""
+"""Columns when standard output is not a terminal, so that titles are not folded at 80."""
+MAX_VALUES = 20
+"""Up to this many different ratings are counted one by one; of more, quantiles are shown."""
 
 
+@dataclass
 class Output:
-    """One command's output: for people, or one JSON object for machines."""
+    """The output of one command, and the options that choose its form: text for people, or one JSON object."""
 
-    def __init__(self, *, as_json: bool, quiet: bool = False) -> None:
-        self.as_json, self.quiet = as_json, quiet
-        self.notes: list[str] = []
+    as_json: bool = option(False, "Print one JSON object on standard output and nothing else there.", "--json")
+    quiet: bool = option(
+        False, "No progress bar, notes or reports of what was done; answers and errors only.", "--quiet", "-q"
+    )
+    notes: list[str] = dataclasses.field(default_factory=list, init=False)
 
     @cached_property
     def _console(self) -> "Console":
         from rich.console import Console
 
-        # Ids and titles are not ours: nothing in them is markup, and no number in them gets a color.
+        # Ids and titles come from the user: they hold no markup, and numbers in them get no color.
         plain = Console(markup=False, emoji=False, highlight=False)
         return plain if plain.is_terminal else Console(markup=False, emoji=False, highlight=False, width=PIPE_WIDTH)
 
@@ -41,28 +53,25 @@ class Output:
             self.show(*parts)
 
     def note(self, text: str) -> None:
-        """Something the user should know: on standard error, and among the notes of the JSON object."""
+        """Prints something the user should know on standard error; it is also among the notes of the JSON object."""
         self.notes.append(text)
         self.progress(f"note: {text}")
 
     def progress(self, text: str) -> None:
-        """What is going on, on standard error."""
+        """Prints what is going on, on standard error."""
         if not self.quiet:
             print(text, file=sys.stderr, flush=True)
 
     def result(self, facts: Mapping[str, Any]) -> None:
         """Prints the JSON object, with the notes; nothing without --json."""
         if self.as_json:
-            print(json.dumps(_jsonable({**facts, "notes": self.notes}), allow_nan=False))
+            from topnrank.experiments.report.formatting import jsonable
+
+            print(json.dumps(jsonable({**facts, "notes": self.notes}), allow_nan=False))
 
 
-def _jsonable(value: Any) -> Any:
-    """`value` with None for what JSON has no number for."""
-    if isinstance(value, Mapping):
-        return {str(key): _jsonable(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_jsonable(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+# ----------------------------------------------------------------------------------------------------
+# Tables and values for people.
 
 
 def facts_table(facts: Mapping[str, Any], title: str | None = None) -> "RenderableType":
@@ -72,7 +81,7 @@ def facts_table(facts: Mapping[str, Any], title: str | None = None) -> "Renderab
 
     table = Table(title=title, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
     for name, value in facts.items():
-        table.add_row(Text(name.replace("_", " "), style="bold"), shown(value))
+        table.add_row(Text(name.replace("_", " "), style="bold"), format_value(value))
     return table
 
 
@@ -97,7 +106,7 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value for people: thousands in groups, few digits, mappings and lists in one line."""
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "-"}[value]
@@ -106,7 +115,59 @@ def shown(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, Mapping):
-        return " · ".join(f"{name}: {shown(item) if isinstance(item, float) else item}" for name, item in value.items())
+        return " · ".join(f"{k}: {format_value(v) if isinstance(v, float) else v}" for k, v in value.items())
     if isinstance(value, list | tuple):
-        return ", ".join(shown(item) for item in value)
+        return ", ".join(format_value(item) for item in value)
     return str(value)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Facts about data and models.
+
+
+def describe(data: "Interactions") -> dict[str, Any]:
+    """Sizes, list lengths, and what is known of ratings, types, weights and times."""
+    import numpy as np
+
+    lengths = np.diff(data.indptr)
+    facts: dict[str, Any] = {
+        "rows": len(data),
+        "users": data.n_users,
+        "items": data.n_items,
+        "density": int(data.pair_starts.sum()) / (data.n_users * data.n_items),
+        "rows_per_user": {"min": int(lengths.min()), "median": float(np.median(lengths)), "max": int(lengths.max())},
+        "users_with_one_row": int((lengths == 1).sum()),
+    }
+    if data.ratings is not None:
+        facts["ratings"] = _distribution(data.ratings)
+    if data.types is not None:
+        counts = np.bincount(data.types, minlength=len(data.type_names))
+        facts["types"] = dict(zip(data.type_names, counts.tolist(), strict=True))
+    if data.weights is not None:
+        facts["weights"] = _distribution(data.weights)
+    if data.timestamps is not None:
+        first, last = int(data.timestamps.min()), int(data.timestamps.max())
+        try:
+            dates = f"{datetime.fromtimestamp(first, UTC):%Y-%m-%d} to {datetime.fromtimestamp(last, UTC):%Y-%m-%d}"
+        except (OverflowError, ValueError, OSError):
+            dates = "not seconds since 1970"
+        facts["timestamps"] = {"first": first, "last": last, "dates": dates}
+    return facts
+
+
+def _distribution(values: "Float32Array") -> dict[str, Any]:
+    """How often each value occurs, or quantiles where there are many values."""
+    import numpy as np
+
+    distinct, counts = np.unique(values, return_counts=True)
+    if len(distinct) <= MAX_VALUES:
+        return {f"{value:g}": count for value, count in zip(distinct.tolist(), counts.tolist(), strict=True)}
+    quantiles = np.quantile(values, [0.0, 0.25, 0.5, 0.75, 1.0]).tolist()
+    return dict(zip(("min", "25 %", "median", "75 %", "max"), quantiles, strict=True))
+
+
+def training_facts(model: "Model") -> dict[str, Any]:
+    """What a model file says of the training: task, rounds, validation, the last record."""
+    info = model.fitted.info.to_dict()
+    found = {name: info[name] for name in ("task", "rounds", "best_round", "validation") if name in info}
+    return found | ({"last_round": info["history"][-1]} if info.get("history") else {})

@@ -42,10 +42,12 @@ class Column:
         if not good.all():
             raise self.error(int(np.argmin(good)), rule, remedy)
 
-    def require_no_nulls(self, rule: str, remedy: str) -> None:
-        """Raise the error of the first null."""
-        if self.values.null_count:
-            self.require(to_numpy(pc.is_valid(self.values)), rule, remedy)
+    def without_nulls(self, rule: str, remedy: str) -> "Column":
+        """The plain column; raise the error of the first null."""
+        column = self.plain()
+        if column.values.null_count:
+            column.require(to_numpy(pc.is_valid(column.values)), rule, remedy)
+        return column
 
     def plain(self) -> "Column":
         """The column without dictionary encoding, and text of every layout as large_string."""
@@ -81,8 +83,7 @@ def joined(values: pa.ChunkedArray, dtype: type[np.generic]) -> Any:
 def numbers(column: Column) -> Float32Array:
     """The column as finite float32 numbers; text that reads as numbers is cast."""
     rule, remedy = "must be a finite number", "remove or fix the row"
-    column = column.plain()
-    column.require_no_nulls(rule, remedy)
+    column = column.without_nulls(rule, remedy)
     kind = column.values.type
     try:
         exact = column.values if pa.types.is_floating(kind) else _trimmed(column.values).cast(pa.float64(), safe=False)
@@ -97,8 +98,7 @@ def numbers(column: Column) -> Float32Array:
 def timestamps(column: Column) -> Int64Array:
     """The column as int64: integers as they are; dates, date-times and ISO text as seconds since 1970."""
     rule, remedy = "must be an integer, a date or an ISO 8601 text", "remove or fix the row"
-    column = column.plain()
-    column.require_no_nulls(rule, remedy)
+    column = column.without_nulls(rule, remedy)
     kind = column.values.type
     if pa.types.is_floating(kind):
         return integral_floats(column, "must be an integer number of seconds", "round the column or fix the row")

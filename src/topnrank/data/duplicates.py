@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,28 +13,11 @@ from topnrank.data.columns import Locate
 from topnrank.data.ids import IdMap
 from topnrank.errors import DataError
 
-# ----------------------------------------------------------------------------------------------------
-# Groups of neighboring rows: the order that makes them, the winning row of each, and sums.
-
+if TYPE_CHECKING:
+    from topnrank.data.interactions import Interactions
 
 _SIGNLESS_BITS = 63
-"""Of an int64 that is not negative."""
-
-
-class Valued(Protocol):
-    """Rows with what can be added up, and their times."""
-
-    @property
-    def ratings(self) -> Float32Array | None:
-        """(n_rows,)"""
-
-    @property
-    def weights(self) -> Float32Array | None:
-        """(n_rows,)"""
-
-    @property
-    def timestamps(self) -> Int64Array | None:
-        """(n_rows,)"""
+"""Bits of an int64 that is not negative."""
 
 
 def sort_stably(keys: Int64Array) -> Int64Array:
@@ -77,7 +60,7 @@ def winners(starts: Int64Array, length: int, criteria: Sequence[NDArray[Any]]) -
     return np.maximum.reduceat(np.where(best, np.arange(length), -1), starts)
 
 
-def totals(rows: Valued, starts: Int64Array) -> dict[str, Any]:
+def totals(rows: "CodedColumns | Interactions", starts: Int64Array) -> dict[str, Any]:
     """Of each group the sums of ratings and weights and the latest timestamp, by field; None where there are none."""
     latest = None if rows.timestamps is None else np.maximum.reduceat(rows.timestamps, starts)
     return {
@@ -98,12 +81,8 @@ def _sums(values: Float32Array | None, starts: Int64Array) -> Float32Array | Non
     return totals
 
 
-# ----------------------------------------------------------------------------------------------------
-# Rows in CSR order, each (user, item), or (user, item, type), once.
-
-
 DUPLICATE_RULES = ("error", "last", "sum", "max")
-"""What may happen to rows of the same user and item (and type)."""
+"""How rows of the same user and item (and type) are treated."""
 
 _CODES = ("user_codes", "item_codes")
 _VALUES = ("ratings", "types", "weights", "timestamps")

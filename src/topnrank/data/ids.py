@@ -86,8 +86,7 @@ class IdMap:
     @classmethod
     def encode_column(cls, column: Column) -> tuple[Self, Int32Array]:
         """As `encode`, with errors that name the column and the row."""
-        column = column.plain()
-        column.require_no_nulls("must not be empty", "remove the row or give it an id")
+        column = column.without_nulls("must not be empty", "remove the row or give it an id")
         ids, codes = (_encode_text if is_text(column.values.type) else _encode_integers)(column)
         return cls(ids), codes
 

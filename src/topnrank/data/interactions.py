@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, Protocol, Self, final, runtime_checkable
+from typing import Any, Literal, Self, final
 
 import numpy as np
 import pyarrow as pa
@@ -27,18 +27,6 @@ _DTYPES: Mapping[str, type[np.generic]] = {
     "weights": np.float32,
     "timestamps": np.int64,
 }
-
-
-@runtime_checkable
-class SparseMatrix(Protocol):
-    """What is used of a SciPy sparse matrix or array."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Rows and columns."""
-
-    def tocoo(self) -> Any:
-        """As row, column and value arrays."""
 
 
 @final
@@ -275,18 +263,20 @@ class Interactions:
     @classmethod
     def from_scipy(
         cls,
-        matrix: SparseMatrix,
+        matrix: Any,
         *,
         user_ids: Any = None,
         item_ids: Any = None,
         values: Literal["rating", "weight"] = "rating",
     ) -> Self:
-        """From a sparse users x items matrix; every stored entry is a row, and repeated entries add up as in SciPy.
+        """From a SciPy sparse users x items matrix; every stored entry is a row, and repeated entries add up as in SciPy.
 
         Users and items without entries stay in the id maps; the ids are 0, 1, ... when not given.
         """
         one_of("values", values, ("rating", "weight"))
-        if not isinstance(matrix, SparseMatrix):
+        from scipy.sparse import issparse
+
+        if not issparse(matrix):
             raise DataError(f"matrix must be a SciPy sparse matrix or array, got {type(matrix).__name__}; convert it")
         coo = matrix.tocoo()
         entries = Column(values, pa.chunked_array([coo.data]), lambda k: f"matrix entry ({coo.row[k]}, {coo.col[k]})")

@@ -9,7 +9,7 @@ from topnrank._typing import Float64Array, IdArray
 from topnrank.errors import DataError
 from topnrank.evaluation.metrics import NOTES
 
-_CANDIDATES = {
+CANDIDATES = {
     "rated": "rated: each user's own test items are ranked",
     "catalog": "catalog: all items of the model but the user's training items are ranked",
     "catalog with seen items": "catalog: all items of the model are ranked, training items included",
@@ -73,7 +73,7 @@ class Evaluation:
         kinds = dict.fromkeys(name.partition("@")[0] for name in self.values)
         first = "; ".join(
             [
-                f"Protocol {_CANDIDATES['catalog with seen items' if with_seen else self.protocol]}",
+                f"Protocol {CANDIDATES['catalog with seen items' if with_seen else self.protocol]}",
                 f"relevant: {self.rule}",
                 "gain 1 for a relevant item, cut at k or the end of the list",
                 *(NOTES[kind] for kind in kinds if kind in NOTES),

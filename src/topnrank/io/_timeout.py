@@ -1,20 +1,20 @@
-"""Waiting for others, but not for ever."""
+"""Running a blocking call with a timeout."""
 
 import threading
 from collections.abc import Callable
 from typing import TypeVar
 
 PATIENCE = 30.0
-"""Seconds after which somebody who says nothing is taken for dead."""
+"""Seconds after which a remote service that does not answer counts as unreachable."""
 
 T = TypeVar("T")
 
 
 def within(seconds: float | None, call: Callable[[], T]) -> T:
-    """What `call` returns or raises; a TimeoutError if it takes longer, and then it is left alone. None: however long.
+    """The result or error of `call`, run in another thread; a TimeoutError if it takes longer (None: no limit).
 
-    For calls into libraries that can wait without end, or that no Ctrl-C may cut in two. The thread is a daemon: it must not
-    keep the program alive.
+    For calls into libraries that may block without end, or that Ctrl-C must not interrupt. After a timeout the call goes on
+    in its daemon thread, which does not keep the program alive.
     """
     results: list[T] = []
     problems: list[BaseException] = []
@@ -22,7 +22,7 @@ def within(seconds: float | None, call: Callable[[], T]) -> T:
     def run() -> None:
         try:
             results.append(call())
-        except BaseException as problem:  # raised again in the caller's thread
+        except BaseException as problem:  # raised again in the thread of the caller
             problems.append(problem)
 
     thread = threading.Thread(target=run, daemon=True)

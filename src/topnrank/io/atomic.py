@@ -1,4 +1,4 @@
-"""Files written whole or not at all, here and remote."""
+"""Writing files atomically: whole or not at all, local and remote."""
 
 import errno
 import os
@@ -12,25 +12,33 @@ from topnrank.errors import OutputError
 from topnrank.io.paths import Location, RemotePath, parse_path
 
 
-def write_atomically(path: Location, write: Callable[[Path], None]) -> None:
-    """Lets `write` fill a temporary file beside `path`, then puts it in place at once; a failure leaves `path` as it was.
+def write_text(path: Location, text: str) -> None:
+    """Writes `text` as UTF-8, atomically."""
+    write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
-    A file for elsewhere is filled on this machine, in the folder for temporary files.
+
+def write_atomically(path: Location, write: Callable[[Path], object]) -> None:
+    """Calls `write` with a temporary file beside `path`, then renames it to `path`; a failure leaves `path` as it was.
+
+    A remote file is first written to the temporary folder of this machine, then uploaded.
     """
     target = parse_path(path)
     if isinstance(target, RemotePath):
-        _write_elsewhere(target, write)
+        _write_remote(target, write)
         return
     if target.is_dir():
         raise OutputError(f"{path}: is a folder; give the name of a file")
+    mask = os.umask(0)
+    os.umask(mask)
     temporary: Path | None = None
     try:
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
         os.close(handle)
         temporary = Path(name)
         write(temporary)
-        _flush(temporary)
-        os.chmod(temporary, 0o666 & ~_umask())
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~mask)
         os.replace(temporary, target)
     except (OSError, SafetensorError) as error:
         raise OutputError(_why_unwritable(path, error)) from error
@@ -39,7 +47,7 @@ def write_atomically(path: Location, write: Callable[[Path], None]) -> None:
             temporary.unlink(missing_ok=True)
 
 
-def _write_elsewhere(target: RemotePath, write: Callable[[Path], None]) -> None:
+def _write_remote(target: RemotePath, write: Callable[[Path], object]) -> None:
     target.require_folder()  # before the work
     try:
         with tempfile.TemporaryDirectory(prefix="topnrank-") as folder:
@@ -54,17 +62,6 @@ def _write_elsewhere(target: RemotePath, write: Callable[[Path], None]) -> None:
                 "(nothing was overwritten)"
             ) from error
         raise OutputError(_why_unwritable(target, error)) from error
-
-
-def _flush(path: Path) -> None:
-    with path.open("rb+") as file:
-        os.fsync(file.fileno())
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _why_unwritable(path: Location, error: Exception) -> str:

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _REFUSED = re.compile(r'RPCError\("(?P<kind>[\w.$]+)", "(?P<reason>.*?)(?:\.?\\n|\.?"\))', re.DOTALL)
-"""How the client prints an exception of the NameNode: its class, and its message with the lines of Java."""
+"""An exception of the NameNode as the client prints it: class, and message with a Java stack trace."""
 
 _SETTINGS = {
     "dfs.client.failover.max.attempts": "4",
     "dfs.client.failover.sleep.base.millis": "500",
     "dfs.client.failover.sleep.max.millis": "4000",
 }
-"""About ten seconds instead of the client's own three minutes until an absent NameNode is told."""
+"""An absent NameNode is reported after about ten seconds; by the client's defaults after three minutes."""
 
 
 def name_node(host: str) -> "NameNode":
@@ -42,7 +42,7 @@ def name_node(host: str) -> "NameNode":
 
 @lru_cache(maxsize=16)
 def _name_node(host: str, configuration: str | None, user: str | None) -> "NameNode":
-    """The last two are read by the client when it is made."""
+    """A cached client; it reads `configuration` and `user` from the environment when it is made."""
     try:
         from hdfs_native import Client
     except ImportError:
@@ -53,7 +53,7 @@ def _name_node(host: str, configuration: str | None, user: str | None) -> "NameN
         return NameNode(f"hdfs://{host}", Client(f"hdfs://{host}", _SETTINGS))
     except (OSError, RuntimeError, ValueError) as problem:
         raise ParameterError(
-            f"hdfs://{host}: no NameNode can be told from this ({_short(problem)}); write hdfs://host:port/path, or let "
+            f"hdfs://{host}: this does not name a NameNode ({_short(problem)}); write hdfs://host:port/path, or let "
             "HADOOP_CONF_DIR name the folder with core-site.xml and hdfs-site.xml"
         ) from None
 
@@ -67,7 +67,7 @@ class NameNode:
         self.client = client
 
     def kind(self, path: str) -> Kind | None:
-        """What stands at `path`; None if nothing."""
+        """Whether `path` is a file or a folder; None if it does not exist."""
         try:
             found = self._call(path, lambda: self.client.get_file_info(path))
         except FileNotFoundError:
@@ -75,12 +75,12 @@ class NameNode:
         return "folder" if found.isdir else "file"
 
     def entries(self, folder: str) -> list[Listed]:
-        """What stands in the folder itself."""
+        """The entries of the folder."""
         found = self._call(folder, lambda: list(self.client.list_status(folder)))
         return [Listed(status.path, status.isdir) for status in found]
 
     def walk(self, folder: str, wanted: Callable[[str], bool]) -> list[str]:
-        """The files below the folder, folder by folder: `_temporary` of a running job may hold thousands."""
+        """The files below the folder, folder by folder: skipped ones, as `_temporary` of a job, may hold thousands."""
         files, folders = [], [folder]
         while folders:
             for path, is_folder in self.entries(folders.pop()):
@@ -91,13 +91,13 @@ class NameNode:
         return files
 
     def open(self, path: str) -> "pa.NativeFile":
-        """The file, to be read from any place in it."""
+        """The file as a seekable stream."""
         import pyarrow as pa
 
-        return pa.PythonFile(_Reading(self, path, self._call(path, lambda: self.client.read(path))), mode="r")
+        return pa.PythonFile(_OpenFile(self, path, self._call(path, lambda: self.client.read(path))), mode="r")
 
     def put(self, source: Path, path: str) -> None:
-        """Writes beside `path` and renames, which the NameNode does at once."""
+        """Writes a temporary file beside `path` and renames it, which is atomic."""
         part = str(PurePosixPath(path).with_name(temporary_name(PurePosixPath(path).name)))
         try:
             self._write(source, part, path)
@@ -117,7 +117,7 @@ class NameNode:
 
     @contextmanager
     def errors(self, path: str) -> Iterator[None]:
-        """Calls tell their errors themselves."""
+        """Nothing to do: `_call` raises StorageErrors."""
         yield
 
     def _write(self, source: Path, part: str, path: str) -> None:
@@ -131,7 +131,7 @@ class NameNode:
         self._call(path, writer.close)
 
     def _call(self, path: str, call: Callable[[], T]) -> T:
-        """What `call` returns; absent files as FileNotFoundError, everything else that goes wrong as one StorageError."""
+        """The result of `call`; a missing file is a FileNotFoundError, any other failure a StorageError."""
         try:
             return within(PATIENCE, call)
         except FileNotFoundError as problem:
@@ -150,35 +150,35 @@ def _sentence(problem: Exception) -> str:
 
 
 def _short(problem: Exception) -> str:
-    """The first line, without the NameNode's Java below it."""
+    """The first line of the message, without the Java stack trace."""
     return str(problem).partition("\n")[0].rstrip(".")
 
 
 @final
-class _Reading(io.RawIOBase):
-    """A file that is being read; Arrow asks for `read`, `seek` and `tell`."""
+class _OpenFile(io.RawIOBase):
+    """An open file with the methods that Arrow calls: `read`, `seek` and `tell`."""
 
     def __init__(self, system: NameNode, path: str, reader: "FileReader") -> None:
         self._system, self._path, self._reader = system, path, reader
 
     def readable(self) -> bool:
-        """Yes."""
+        """True."""
         return True
 
     def seekable(self) -> bool:
-        """Yes."""
+        """True."""
         return True
 
     def read(self, size: int | None = -1) -> bytes:
-        """At most `size` bytes from here."""
+        """At most `size` bytes from the current position."""
         count = -1 if size is None else size
         return bytes(self._system._call(self._path, lambda: self._reader.read(count)))
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Goes to another place."""
+        """Changes the position."""
         self._reader.seek(offset, whence)
         return self.tell()
 
     def tell(self) -> int:
-        """Where we are."""
+        """The position."""
         return int(self._reader.tell())

@@ -1,4 +1,4 @@
-"""Addresses such as "hdfs://namenode:8020/ratings.csv", which look and work like paths."""
+"""Local paths and remote ones such as "hdfs://namenode:8020/ratings.csv", which work alike."""
 
 import os
 import re
@@ -16,53 +16,49 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-# ----------------------------------------------------------------------------------------------------
-# What a file system elsewhere must be able to do.
-
-
 Kind = Literal["file", "folder"]
 
 CHUNK_BYTES = 4 << 20
-"""Files travel in pieces of this size."""
+"""Files are copied in pieces of this size."""
 
 
 class Listed(NamedTuple):
-    """What stands in a folder."""
+    """An entry of a folder."""
 
     path: str
     is_folder: bool
 
 
 class System(Protocol):
-    """One NameNode or one bucket; paths begin with "/". Whatever it cannot or will not do is a StorageError."""
+    """A NameNode or a bucket; paths begin with "/", failures are StorageErrors."""
 
     def kind(self, path: str) -> Kind | None:
-        """What stands at `path`; None if nothing."""
+        """Whether `path` is a file or a folder; None if it does not exist."""
 
     def entries(self, folder: str) -> list[Listed]:
-        """What stands in the folder itself."""
+        """The entries of the folder."""
 
     def walk(self, folder: str, wanted: Callable[[str], bool]) -> list[str]:
-        """The files below the folder, not looking into folders whose names are not `wanted`."""
+        """The files below the folder, without those in folders whose names are not `wanted`."""
 
     def open(self, path: str) -> "pa.NativeFile":
-        """The file, to be read from any place in it, inside `errors`."""
+        """The file as a seekable stream, to be read inside `errors`."""
 
     def put(self, source: Path, path: str) -> None:
-        """Copies a file of this machine there at once: until all of it has come, what was there stays."""
+        """Uploads a local file atomically: until all of it has arrived, an earlier one stays."""
 
     def make_folder(self, path: str) -> None:
-        """Makes the folder and those above it."""
+        """Creates the folder and those above it."""
 
     def delete(self, path: str) -> None:
         """Removes a file."""
 
     def errors(self, path: str) -> AbstractContextManager[None]:
-        """Turns what the system says into a StorageError."""
+        """Turns errors of the system into a StorageError."""
 
 
 _SCHEMES = {"file": "file", "hdfs": "hdfs", "s3": "s3", "s3a": "s3"}
-"""By what an address begins with; Hadoop says s3a for s3."""
+"""Systems by scheme; Hadoop writes s3a for s3."""
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://([^/]*)(.*)", re.DOTALL)
 _ONE_SLASH = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(/[^/].*)", re.DOTALL)
 
@@ -70,7 +66,7 @@ _ONE_SLASH = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(/[^/].*)", re.DOTALL)
 @final
 @dataclass(frozen=True, order=True)
 class RemotePath:
-    """A path on another machine, with those methods of pathlib.Path that are needed."""
+    """A path on HDFS or S3, with those methods of pathlib.Path that are needed."""
 
     scheme: str
     host: str
@@ -85,7 +81,7 @@ class RemotePath:
 
     @property
     def name(self) -> str:
-        """The last part."""
+        """The last part of the path."""
         return self.path.name
 
     @property
@@ -94,22 +90,17 @@ class RemotePath:
         return self.path.suffix
 
     @property
-    def suffixes(self) -> list[str]:
-        """All endings of the name."""
-        return self.path.suffixes
-
-    @property
     def parent(self) -> "RemotePath":
-        """The folder it is in."""
+        """The folder that contains it."""
         return self._at(self.path.parent)
 
     @property
     def parents(self) -> "list[RemotePath]":
-        """The folders it is in, nearest first."""
+        """The folders above it, nearest first."""
         return [self._at(folder) for folder in self.path.parents]
 
     def relative_to(self, folder: "RemotePath") -> PurePosixPath:
-        """The way from `folder` to here."""
+        """The path relative to `folder`."""
         return self.path.relative_to(folder.path)
 
     def with_suffix(self, suffix: str) -> "RemotePath":
@@ -117,77 +108,77 @@ class RemotePath:
         return self._at(self.path.with_suffix(suffix))
 
     def exists(self) -> bool:
-        """Whether there is something."""
+        """Whether it is a file or a folder."""
         return self._system.kind(str(self.path)) is not None
 
     def is_dir(self) -> bool:
-        """Whether there is a folder."""
+        """Whether it is a folder."""
         return self._system.kind(str(self.path)) == "folder"
 
     def is_file(self) -> bool:
-        """Whether there is a file."""
+        """Whether it is a file."""
         return self._system.kind(str(self.path)) == "file"
 
     def entries(self) -> "list[Entry]":
-        """What stands in this folder, sorted."""
+        """The entries of this folder, sorted."""
         listed = self._system.entries(str(self.path))
         return sorted(Entry(self._at(PurePosixPath(path)), is_folder) for path, is_folder in listed)
 
     def walk(self, wanted: Callable[[str], bool]) -> "list[RemotePath]":
-        """The files below this folder, sorted; folders whose names are not `wanted` are passed over."""
+        """The files below this folder, sorted, without those in folders whose names are not `wanted`."""
         return sorted(self._at(PurePosixPath(path)) for path in self._system.walk(str(self.path), wanted))
 
     def open(self) -> "pa.NativeFile":
-        """The file, to be read from any place in it, inside `errors`."""
+        """The file as a seekable stream, to be read inside `errors`."""
         with self.errors():
             return self._system.open(str(self.path))
 
     @contextmanager
     def errors(self) -> Iterator[None]:
-        """Turns what is said there into one clear StorageError."""
+        """Turns errors of the remote system into a StorageError."""
         with self._system.errors(str(self.path)):
             yield
 
     def read_bytes(self) -> bytes:
-        """All of the file."""
+        """The content of the file."""
         with self.errors(), self.open() as stream:
             return bytes(stream.read())
 
     def fetch(self, target: Path) -> None:
-        """Copies the file to this machine."""
+        """Downloads the file."""
         with self.errors(), self.open() as stream, target.open("wb") as file:
             while piece := stream.read(CHUNK_BYTES):
                 file.write(piece)
 
     @contextmanager
     def fetched(self) -> Iterator[Path]:
-        """A copy on this machine, for as long as it is needed."""
+        """A local copy, deleted at the end of the context."""
         with tempfile.TemporaryDirectory(prefix="topnrank-") as folder:
             copy = Path(folder, self.name)
             self.fetch(copy)
             yield copy
 
     def put(self, source: Path) -> None:
-        """Copies a file of this machine here at once; a failure leaves what was here."""
+        """Uploads a local file atomically; a failure leaves an earlier one as it was."""
         self._system.put(source, str(self.path))
 
     def require_writable(self) -> None:
-        """Fails when no file can be made here, which is tried with an empty one beside it."""
+        """An OutputError or StorageError if no file can be written here; tried with an empty file beside it."""
         self.require_folder()
         trial = str(self.path.with_name(temporary_name(self.name)))
         with tempfile.TemporaryDirectory(prefix="topnrank-") as folder:
             empty = Path(folder, "empty")
             empty.touch()
             self._system.put(empty, trial)
-        with suppress(StorageError):  # who may write may be forbidden to delete
+        with suppress(StorageError):  # the right to write may come without the right to delete
             self._system.delete(trial)
 
     def mkdir(self) -> None:
-        """Makes this folder and those above it."""
+        """Creates this folder and those above it."""
         self._system.make_folder(str(self.path))
 
     def require_folder(self) -> None:
-        """Refuses a place that is a folder, or, where folders are real, in none."""
+        """An OutputError if this is a folder, or on HDFS if its folder does not exist."""
         if not self.name or self.is_dir():
             raise OutputError(f"{self}: is a folder; give the name of a file")
         if self.scheme == "hdfs" and not self.parent.is_dir():
@@ -208,7 +199,7 @@ class RemotePath:
 
 
 class Entry(NamedTuple):
-    """What stands in a folder elsewhere."""
+    """An entry of a remote folder."""
 
     path: RemotePath
     is_folder: bool
@@ -216,11 +207,11 @@ class Entry(NamedTuple):
 
 AnyPath = Path | RemotePath
 Location = str | os.PathLike[str] | RemotePath
-"""How callers name a place."""
+"""What callers give as a path."""
 
 
 def parse_path(location: Location) -> AnyPath:
-    """The path or address that is meant; "~" is spelled out."""
+    """The local or remote path; "~" is expanded."""
     if isinstance(location, RemotePath):
         return location
     text = os.fspath(location)
@@ -238,7 +229,7 @@ def parse_path(location: Location) -> AnyPath:
 
 
 def local_path(location: Location, what: str) -> Path:
-    """The path on this machine that is meant; refuses others, as `what` must lie here."""
+    """The local path; a ParameterError for a remote one, since `what` must be on this machine."""
     found = parse_path(location)
     if isinstance(found, RemotePath):
         raise ParameterError(f"{found}: {what} must lie on this machine; give a local path")
@@ -246,7 +237,7 @@ def local_path(location: Location, what: str) -> Path:
 
 
 def temporary_name(name: str) -> str:
-    """What a file is called until all of it is there: hidden, so that readers of a folder pass it over."""
+    """The name of a file that is still being written: hidden, so that readers of the folder skip it."""
     return f".{name}.{secrets.token_hex(6)}.part"
 
 

@@ -1,4 +1,4 @@
-"""S3, and stores that speak its protocol, by pyarrow."""
+"""S3 and compatible stores, by pyarrow."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow.fs
 
 _ATTEMPTS, _CONNECT_SECONDS, _SILENT_SECONDS = 3, 5, 10
-"""About half a minute until a store that says nothing is given up."""
+"""A store that does not answer is given up after about half a minute."""
 _NO_CONNECTION = ("NETWORK_CONNECTION", "REQUEST_TIMEOUT")
 _FORBIDDEN = (
     "ACCESS_DENIED",
@@ -28,20 +28,17 @@ _FORBIDDEN = (
 
 
 def bucket(name: str) -> "Bucket":
-    """The bucket called `name`, at AWS or where AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL says."""
+    """The bucket called `name`, at AWS or at the endpoint of AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL."""
     environment = os.environ
     endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
     region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
-    keys = tuple(
-        environment.get(key)
-        for key in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE")
-    )
-    return _bucket(name, endpoint, region, keys)
+    keys = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE")
+    return _bucket(name, endpoint, region, *map(environment.get, keys))
 
 
 @lru_cache(maxsize=16)
-def _bucket(name: str, endpoint: str | None, region: str | None, keys: tuple[str | None, ...]) -> "Bucket":
-    """`keys` are found by the client when it is made."""
+def _bucket(name: str, endpoint: str | None, region: str | None, *keys: str | None) -> "Bucket":
+    """A cached client; it reads `keys` from the environment when it is made."""
     from pyarrow.fs import AwsStandardS3RetryStrategy, S3FileSystem
 
     system = S3FileSystem(
@@ -55,18 +52,18 @@ def _bucket(name: str, endpoint: str | None, region: str | None, keys: tuple[str
 
 
 def _region(name: str, endpoint: str | None) -> str:
-    """Where AWS keeps the bucket; other stores do not mind."""
+    """The AWS region of the bucket; other stores ignore it."""
     from pyarrow.fs import resolve_s3_region
 
     if endpoint:
         return "us-east-1"
-    with told(f"s3://{name}"):
+    with store_errors(f"s3://{name}"):
         return str(resolve_s3_region(name))
 
 
 @contextmanager
-def told(address: str) -> Iterator[None]:
-    """Turns what the store says into one StorageError; other errors pass."""
+def store_errors(address: str) -> Iterator[None]:
+    """Turns errors of the store into a StorageError; other errors pass."""
     try:
         yield
     except OSError as problem:
@@ -98,7 +95,7 @@ class Bucket:
         self.system = system
 
     def kind(self, path: str) -> Kind | None:
-        """What stands at `path`; None if nothing. A folder is what keys have in common."""
+        """Whether `path` is a file or a folder (a common prefix of keys); None if it does not exist."""
         from pyarrow.fs import FileType
 
         with self.errors(path):
@@ -106,31 +103,31 @@ class Bucket:
         return {FileType.File: "file", FileType.Directory: "folder"}.get(found.type)  # type: ignore[return-value]
 
     def entries(self, folder: str) -> list[Listed]:
-        """What stands in the folder itself."""
+        """The entries of the folder."""
         return self._listed(folder, recursive=False)
 
     def walk(self, folder: str, wanted: Callable[[str], bool]) -> list[str]:
-        """The files below the folder; a thousand keys for each request, whatever folders they are in."""
+        """The files below the folder, by requests of a thousand keys each."""
         depth = len(folder.rstrip("/")) + 1
         files = [path for path, is_folder in self._listed(folder, recursive=True) if not is_folder]
         return [path for path in files if all(map(wanted, path[depth:].split("/")[:-1]))]
 
     def open(self, path: str) -> "pa.NativeFile":
-        """The file, to be read from any place in it."""
+        """The file as a seekable stream."""
         with self.errors(path):
             return self.system.open_input_file(self._inside(path))
 
     def put(self, source: Path, path: str) -> None:
-        """Uploads; the store shows an object when all of its parts have come.
+        """Uploads the file; the object appears when all of its parts have arrived.
 
-        Arrow completes the upload of a stream that is left, also after half of it, and its `copy_files` passes over a
-        failure at the end. So all is written in one call, by a thread that no interrupt reaches, and closed by us.
+        Arrow completes the upload of an abandoned stream even after half of it, and its `copy_files` ignores a failure at
+        the end. So everything is written in one call, in a thread that Ctrl-C does not interrupt, and closed explicitly.
         """
         with self.errors(path):
             within(None, lambda: self._upload(source, path))
 
     def make_folder(self, path: str) -> None:
-        """Nothing: here folders are parts of names. Fails now if the bucket is not there."""
+        """Nothing to do, since folders are parts of keys; an error if the bucket does not exist."""
         if self.kind("/") is None:
             raise StorageError(f"s3://{self.name}{path}: there is no such bucket; check its name, or create it first")
 
@@ -141,8 +138,8 @@ class Bucket:
 
     @contextmanager
     def errors(self, path: str) -> Iterator[None]:
-        """Turns what the store says into a StorageError."""
-        with told(f"s3://{self.name}{path}"):
+        """Turns errors of the store into a StorageError."""
+        with store_errors(f"s3://{self.name}{path}"):
             yield
 
     def _upload(self, source: Path, path: str) -> None:

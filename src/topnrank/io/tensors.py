@@ -1,4 +1,4 @@
-"""Arrays and facts in one safetensors file, written atomically, with errors that say what to do.
+"""Arrays and facts (JSON) in one safetensors file, written atomically.
 
 A file holds named arrays and, under the key "topnrank" of its metadata, one JSON object with `kind` ("model" or
 "checkpoint"), `format` (its version) and whatever the writer adds. No code is ever executed on loading.
@@ -19,8 +19,11 @@ from topnrank.errors import ModelFileError
 from topnrank.io.atomic import write_atomically
 from topnrank.io.paths import Location, RemotePath, parse_path
 
-FORMAT = 1
-"""Version of the file layout; files of a newer one are refused."""
+FORMAT = 2
+"""Version of the file layout and of the names in it; files of other versions are refused.
+
+1 was written before the names of arrays and parameters changed.
+"""
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 
@@ -30,7 +33,7 @@ _DTYPES = {
     **{f"U{8 * size}": np.dtype(f"<u{size}") for size in (1, 2, 4, 8)},
     "BOOL": np.dtype(np.bool_),
 }
-"""The types of a safetensors file that are NumPy's as well."""
+"""The types of safetensors that NumPy has."""
 
 
 def write_file(path: Location, kind: str, arrays: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
@@ -43,9 +46,9 @@ def write_file(path: Location, kind: str, arrays: Mapping[str, Any], facts: Mapp
 def read_file(path: Location, kind: str, *, mapped: bool = False) -> tuple[dict[str, Any], Arrays]:
     """Facts and arrays of a file of that kind.
 
-    `mapped` arrays lie in the file, of which the system reads the pages that are used and shares them between processes;
-    what is written to them stays in this process. A file may be replaced meanwhile, but not be overwritten in place.
-    A file that is elsewhere is fetched and read into memory.
+    `mapped` arrays are memory-mapped: the system reads the pages that are used and shares them between processes; writes
+    stay in this process. The file may be replaced meanwhile, but must not be overwritten in place. A remote file is always
+    read into memory.
     """
     file = parse_path(path)
     if file.is_dir():
@@ -64,7 +67,7 @@ def read_file(path: Location, kind: str, *, mapped: bool = False) -> tuple[dict[
 
 
 def _content(file: Path, kind: str, name: str, *, mapped: bool) -> tuple[Any, Arrays]:
-    """Facts, not checked yet, and arrays of a file that messages call `name`."""
+    """Facts, not checked yet, and arrays of a file, which messages call `name`."""
     try:
         with safe_open(file, framework="numpy") as content:
             facts = json.loads((content.metadata() or {}).get("topnrank", "null"))
@@ -78,7 +81,7 @@ def _content(file: Path, kind: str, name: str, *, mapped: bool) -> tuple[Any, Ar
 
 
 def _mapped(file: Path, names: list[str]) -> Arrays:
-    """The arrays of a safetensors file whose head has been checked: its length, JSON with types and places, then numbers."""
+    """The arrays of a safetensors file that `safe_open` has checked: length of the header, header (JSON), numbers."""
     content = np.memmap(file, np.uint8, mode="c")
     begin = 8 + int.from_bytes(content[:8].tobytes(), "little")
     head = json.loads(content[8:begin].tobytes())
@@ -87,25 +90,28 @@ def _mapped(file: Path, names: list[str]) -> Arrays:
 
 def _array_at(numbers: np.ndarray[Any, Any], entry: Mapping[str, Any]) -> np.ndarray[Any, Any]:
     first, end = entry["data_offsets"]
-    # plain arrays: kernels do not know those of np.memmap, and read only what is aligned
+    # plain aligned arrays: kernels take neither np.memmap nor unaligned ones
     array = numbers[first:end].view(np.ndarray).view(_DTYPES[entry["dtype"]]).reshape(entry["shape"])
     return array if array.flags.aligned else array.copy()
 
 
 def _check_kind(path: Location, kind: str, facts: Any) -> None:
-    """Refuses the facts of a file that is foreign, of another kind, or newer."""
+    """A ModelFileError unless the facts are those of a file of that kind and of this format."""
     if not isinstance(facts, dict):
         raise ModelFileError(f"{path}: is a safetensors file, but not one of topnrank; give a {kind} made by topnrank")
     if facts.get("kind") != kind:
         raise ModelFileError(f"{path}: is a topnrank {facts.get('kind')} file; a {kind} file is needed here")
-    if facts.get("format") not in range(1, FORMAT + 1):
+    if facts.get("format") == 1:
+        again = "train the model again" if kind == "model" else "delete it and begin again"
+        raise ModelFileError(f"{path}: was written by an earlier version of topnrank, whose names differ; {again}")
+    if facts.get("format") != FORMAT:
         raise ModelFileError(
-            f"{path}: has file format {facts.get('format')}, this version of topnrank reads up to {FORMAT}; upgrade topnrank"
+            f"{path}: has file format {facts.get('format')}, this version of topnrank reads {FORMAT}; upgrade topnrank"
         )
 
 
 def pack_ids(name: str, ids: IdArray) -> Arrays:
-    """Ids as plain arrays: integers as they are, strings as UTF-8 bytes and where each ends."""
+    """Ids as numeric arrays: integers as they are, strings as UTF-8 bytes and the end of each."""
     if ids.dtype.kind in "iu":
         return {name: ids.astype(np.int64)}
     encoded = [str(value).encode() for value in ids]

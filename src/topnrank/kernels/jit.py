@@ -29,6 +29,7 @@ __all__ = [
     "kernel",
     "kernel_folder",
     "leaf_kernel",
+    "must_compile",
     "parallel_kernel",
     "prange",
     "summing_kernel",
@@ -57,6 +58,12 @@ def kernel_folder() -> Path | None:
     except OSError:
         return None
     return folder if os.access(folder, os.W_OK) else None
+
+
+def must_compile() -> bool:
+    """Whether the cache folder holds no compiled kernels yet, so that the first training takes longer."""
+    folder = kernel_folder()
+    return folder is None or next(folder.rglob("*.nbi"), None) is None
 
 
 _FOLDER = kernel_folder()

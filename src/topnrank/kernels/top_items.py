@@ -52,6 +52,14 @@ def _score_tile(own, panels, item, block, edge):
         block[:, first:] = edge[:, : n_items - first]
 
 
+@kernel
+def _score_part(U, V, b, first, end, item, block):
+    """The scores of the users from `first` to `end` for one tile of items."""
+    panels = np.empty((PANELS, V.shape[1] + 1, WIDTH), np.float32)
+    n = _pack(V, b, item, panels)
+    _score_tile(U[first:end], panels[:n], item, block[first:end], np.empty((end - first, WIDTH), np.float32))
+
+
 @parallel_kernel
 def block_scores(U: Float32Array, V: Float32Array, b: Float32Array, group: int, block: Float32Array) -> None:
     """block = U V' + b, (n_users, n_items), by tiles whose factors stay in the cache.
@@ -63,16 +71,24 @@ def block_scores(U: Float32Array, V: Float32Array, b: Float32Array, group: int, 
     tiles = (n_items + PANELS * WIDTH - 1) // (PANELS * WIDTH)
     for part in prange((n_users + group - 1) // group * tiles):
         first, item = part // tiles * group, part % tiles * PANELS * WIDTH
-        end = min(first + group, n_users)
-        panels = np.empty((PANELS, V.shape[1] + 1, WIDTH), np.float32)
-        n = _pack(V, b, item, panels)
-        _score_tile(U[first:end], panels[:n], item, block[first:end], np.empty((end - first, WIDTH), np.float32))
+        _score_part(U, V, b, first, min(first + group, n_users), item, block)
+
+
+@kernel
+def _score_one(U, V, b, block):
+    """As `block_scores` for one user, on the calling thread."""
+    for item in range(0, block.shape[1], PANELS * WIDTH):
+        _score_part(U, V, b, 0, 1, item, block)
 
 
 def scores_of(U: Float32Array, V: Float32Array, b: Float32Array) -> Float32Array:
     """(n_users, n_items) U V' + b."""
     block = np.empty((len(U), len(V)), np.float32)
-    block_scores(np.ascontiguousarray(U), np.ascontiguousarray(V), b, GROUP, block)
+    U, V = np.ascontiguousarray(U), np.ascontiguousarray(V)
+    if len(U) == 1:
+        _score_one(U, V, b, block)
+    else:
+        block_scores(U, V, b, GROUP, block)
     return block
 
 
@@ -149,7 +165,10 @@ def _top_items(block, top):
 def top_items(block: Float32Array, k: int) -> Int64Array:
     """(n_users, k) items of the highest scores, best first, ties by item; NaN is left out, -1 where no item is left."""
     top = np.full((block.shape[0], k), -1, np.int64)
-    _top_items(block, top)
+    if block.shape[0] == 1:  # one user's request waits for no other thread
+        _best_of(block[0], np.empty(k, np.float32), np.empty(MAXIMA, np.float32), top[0])
+    else:
+        _top_items(block, top)
     return top
 
 

@@ -3,9 +3,10 @@
 import dataclasses
 import os
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -14,12 +15,60 @@ from topnrank._typing import Float32Array, FloatArray, IdArray, Int32Array, Int6
 from topnrank.data.ids import IdMap
 from topnrank.data.interactions import Interactions
 from topnrank.errors import NotFittedError, ParameterError, UnknownIdError
-from topnrank.models.search_space import Space
+from topnrank.models.parameters import Space, check_parameters
 from topnrank.models.serving.filters import RecommendOptions
+from topnrank.scorers.neighbors import SCALE
+
+T = TypeVar("T")
 
 if TYPE_CHECKING:
     from topnrank.models.serving.explain import Contributions, OneHistory
     from topnrank.models.serving.export import ExportedFactors
+
+
+@dataclass(frozen=True)
+class FitInfo:
+    """What a fitted model knows besides its arrays; saved with it as JSON."""
+
+    rows: int = 0
+    """Training rows"""
+    fingerprint: str = ""
+    """Of the training data"""
+    task: Literal["rated", "catalog"] | None = None
+    """What it was trained for; None for models without training"""
+    value: Literal["ratings", "weights"] | None = None
+    """What the number of a row of a history is"""
+    feedback: dict[str, Any] | None = None
+    """The feedback policy with what it took from the training rows, where other rows need that"""
+    residual_mean: float | None = None
+    """Mean of the ratings' offsets, for histories that know how an item was rated"""
+    type_weights: list[float] | None = None
+    """Weights of the feedback types that have history vectors of their own"""
+    penalties: list[float] | None = None
+    """EASE: lambda of likes and of dislikes"""
+    dislikes: bool = False
+    """EASE: whether dislikes are predictors"""
+    history: list[dict[str, float]] = field(default_factory=list)
+    """One record per round of training"""
+    rounds: int | None = None
+    best_round: int | None = None
+    validation: dict[str, float] | None = None
+    """The validation metric of the round that is kept"""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields that differ from their defaults, for a file."""
+        return {name: value for name, value in vars(self).items() if value != getattr(_NO_INFO, name)}
+
+
+_NO_INFO = FitInfo()
+
+
+def rows_belong_to(name: str) -> Literal["user", "item", "seen", "scalar"]:
+    """What the rows of a fitted array are, by its name: users, items, training rows (`seen_`), or a single number."""
+    if name == SCALE:
+        return "scalar"
+    first = name.partition("_")[0]
+    return first if first in ("user", "seen") else "item"  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)
@@ -32,17 +81,21 @@ class Fitted:
     """(n_users + 1,) CSR of the items each user was trained on"""
     indices: Int32Array
     arrays: dict[str, FloatArray]
-    """Learned numbers by name; row k belongs to user or item k, and where the name begins with `seen_` to indices[k]"""
-    facts: dict[str, Any] = field(default_factory=dict)
-    """JSON-able facts: data fingerprint, training history, ..."""
-    ready: dict[str, Any] = field(default_factory=dict, repr=False)
-    """What is made once from the rest and kept for the next call; never saved"""
+    """Fitted arrays by name; `rows_belong_to` says what a row is"""
+    info: FitInfo = field(default_factory=FitInfo)
+    _cache: dict[type, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def of(cls, data: Interactions, arrays: dict[str, FloatArray], **facts: Any) -> "Fitted":
+    def of(cls, data: Interactions, arrays: dict[str, FloatArray], info: FitInfo) -> "Fitted":
         """The fitted state of a model trained on `data`, whose (user, item) pairs are unique."""
-        facts = {"rows": len(data), **facts}
-        return cls(data.users, data.items, data.indptr, data.indices, arrays, facts)
+        return cls(data.users, data.items, data.indptr, data.indices, arrays, replace(info, rows=len(data)))
+
+    def cached(self, kind: type[T], make: Callable[[], T]) -> T:
+        """The one object of this kind that is made from the fitted state when first needed, and never saved."""
+        if kind not in self._cache:
+            self._cache[kind] = make()
+        made: T = self._cache[kind]
+        return made
 
 
 class Model(ABC):
@@ -92,9 +145,9 @@ class Model(ABC):
         """(n, n_items) how much all items speak for `items`; None where the cosine of item vectors says it."""
         return None
 
-    @abstractmethod
     def check(self) -> None:
         """Raises ParameterError if a hyper-parameter breaks its rule."""
+        check_parameters(self)
 
     def __post_init__(self) -> None:
         self.check()

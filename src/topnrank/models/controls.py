@@ -7,17 +7,16 @@ from typing import ClassVar, Self, final
 
 import numpy as np
 
-from topnrank._checks import check_count, check_number
 from topnrank._typing import Float32Array, Float64Array, FloatArray, IntArray
 from topnrank.data.interactions import Interactions, check_interactions
 from topnrank.errors import DataError
 from topnrank.losses.base import Objective
 from topnrank.losses.squared import Squared
-from topnrank.models.base import Fitted, Model
-from topnrank.models.factor.model import FactorModel
-from topnrank.models.search_space import Range, Space
+from topnrank.models.base import FitInfo, Fitted, Model
+from topnrank.models.factor.model import USER_REPRESENTATIONS, FactorModel, Penalties, StartValues
+from topnrank.models.parameters import BatchSize, By, Integer, Number, OneOf, Range, Space, Unless, param
 from topnrank.rng import mix, stream
-from topnrank.training import Optimizer
+from topnrank.training import Optimizer, make_optimizer
 
 # ----------------------------------------------------------------------------------------------------
 # The controls that stand in every comparison: Random, Popularity, ItemMean.
@@ -36,7 +35,7 @@ class ItemScoreModel(Model):
         check_interactions(data)
         pairs = data.take(data.pair_starts)
         scores = {"item_bias": self.item_scores(data).astype(np.float32)}
-        self._fitted = Fitted.of(pairs, dict(scores), fingerprint=data.fingerprint())
+        self._fitted = Fitted.of(pairs, dict(scores), FitInfo(fingerprint=data.fingerprint()))
         return self
 
     def score_block(self, users: IntArray) -> Float32Array:
@@ -65,9 +64,6 @@ class Popularity(ItemScoreModel):
     name: ClassVar[str] = "popularity"
     summary: ClassVar[str] = "control: items by number of training rows"
 
-    def check(self) -> None:
-        """Nothing to check."""
-
     def item_scores(self, data: Interactions) -> Float64Array:
         """Users per item."""
         return np.bincount(data.indices[data.pair_starts], minlength=data.n_items).astype(np.float64)
@@ -78,15 +74,11 @@ class Popularity(ItemScoreModel):
 class ItemMean(ItemScoreModel):
     """Ranks items by their damped mean rating: (sum of ratings + damping * overall mean) / (count + damping)."""
 
-    damping: float = 5.0
+    damping: float = param(5.0, Number())
     """Pseudo-ratings at the overall mean: keeps items with few ratings near it."""
 
     name: ClassVar[str] = "item-mean"
     summary: ClassVar[str] = "control: items by damped mean rating (or weight); hard to beat on rated items"
-
-    def check(self) -> None:
-        """The damping is a number."""
-        check_number(self, "damping")
 
     def item_scores(self, data: Interactions) -> Float64Array:
         """Damped means of the ratings, or of the weights where there are no ratings."""
@@ -104,21 +96,17 @@ class ItemMean(ItemScoreModel):
 class Random(Model):
     """Ranks items at random, the same way each time for the same seed, user and item."""
 
-    seed: int = 0
+    seed: int = param(0, Integer(0))
     """Other seeds, other orders."""
 
     name: ClassVar[str] = "random"
     summary: ClassVar[str] = "control: items in random order"
 
-    def check(self) -> None:
-        """The seed is a whole number."""
-        check_count(self, "seed", least=0)
-
     def fit(self, data: Interactions) -> Self:
         """Learns the ids only."""
         self.check()
         check_interactions(data)
-        self._fitted = Fitted.of(data.take(data.pair_starts), {}, fingerprint=data.fingerprint())
+        self._fitted = Fitted.of(data.take(data.pair_starts), {}, FitInfo(fingerprint=data.fingerprint()))
         return self
 
     def score_block(self, users: IntArray) -> Float32Array:
@@ -153,14 +141,14 @@ class BiasedMF(FactorModel):
     part in the ranking. A control: a list-wise model should beat it before anything is claimed for its objective.
     """
 
-    user_representation: str = "factors"
-    factors: int = 100
-    init: float | str = 0.003
-    optimizer: str | Optimizer = "sgd"
-    learning_rate: float = 0.01
-    regularization: float | Mapping[str, float] = 0.0425
-    batch_size: int | float = 50
-    epochs: int | None = 36
+    user_representation: str = param("factors", OneOf(USER_REPRESENTATIONS))
+    factors: int = param(100, Integer(1))
+    init: float | str = param(0.003, StartValues())
+    optimizer: str | Optimizer = param("sgd", By(make_optimizer))
+    learning_rate: float = param(0.01, Number(above_zero=True))
+    regularization: float | Mapping[str, float] = param(0.0425, Penalties())
+    batch_size: int | float | str = param(50, BatchSize())
+    epochs: int | None = param(36, Unless(None, Integer(1)))
 
     own_space: ClassVar[Space] = {
         "init": Range(0.001, 0.1, log=True),

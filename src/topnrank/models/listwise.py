@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, final
+from typing import ClassVar, final
 
-from topnrank._checks import check_count, check_flag, check_number, one_of
 from topnrank.losses.base import Objective
 from topnrank.losses.climf.reference import CLiMFBound
 from topnrank.losses.gaussian.reference import GaussianDCG
@@ -14,8 +13,9 @@ from topnrank.losses.listrank.reference import TopOneCrossEntropy
 from topnrank.losses.mfadg.reference import AveragedDiscountedGain
 from topnrank.losses.tfmap.reference import SmoothAP
 from topnrank.losses.xclimf.reference import XCLiMFBound
-from topnrank.models.factor.model import FactorModel
-from topnrank.models.search_space import Choice, Range, Space
+from topnrank.models.factor.model import FactorModel, Penalties
+from topnrank.models.factor.prepare import Selection
+from topnrank.models.parameters import Choice, Flag, Integer, Number, OneOf, Range, Space, Unless, param
 
 # ----------------------------------------------------------------------------------------------------
 # CLiMF: reciprocal rank from liked items alone.
@@ -34,10 +34,10 @@ class CLiMF(FactorModel):
     has rated: nothing pushes disliked items down, and the pair term pulls liked ones together.
     """
 
-    learning_rate: float = 0.1
-    regularization: float | Mapping[str, float] = 0.24
-    epochs: int | None = 5
-    mean_pairs: bool = True
+    learning_rate: float = param(0.1, Number(above_zero=True))
+    regularization: float | Mapping[str, float] = param(0.24, Penalties())
+    epochs: int | None = param(5, Unless(None, Integer(1)))
+    mean_pairs: bool = param(True, Flag())
     """Average an item's pairs over the other liked items; False is the paper's sum, in which they drown ln g(f_j)."""
 
     own_space: ClassVar[Space] = {"regularization": Range(0.003, 0.3, log=True)}
@@ -45,14 +45,9 @@ class CLiMF(FactorModel):
     name: ClassVar[str] = "climf"
     summary: ClassVar[str] = "list-wise: CLiMF, a bound of the reciprocal rank learned from liked items alone"
 
-    def check(self) -> None:
-        """Shared rules and those of the objective."""
-        super().check()
-        check_flag(self, "mean_pairs")
-
-    def relevant_only(self) -> bool:
+    def selection(self) -> Selection:
         """Only liked items enter the lists."""
-        return True
+        return Selection(self.user_representation, relevant_only=True)
 
     def objective(self) -> Objective:
         """CLiMF's bound with this model's settings."""
@@ -76,21 +71,16 @@ class XCLiMF(FactorModel):
     lower grade, only q_j ln g(f_j) speaks for the higher one. Lists of thousands of items are slow.
     """
 
-    learning_rate: float = 0.07
-    regularization: float | Mapping[str, float] = 0.8
-    epochs: int | None = 10
-    mean_pairs: bool = True
+    learning_rate: float = param(0.07, Number(above_zero=True))
+    regularization: float | Mapping[str, float] = param(0.8, Penalties())
+    epochs: int | None = param(10, Unless(None, Integer(1)))
+    mean_pairs: bool = param(True, Flag())
     """Average an item's pairs over the others; False is the paper's sum, which turns long lists upside down."""
 
     name: ClassVar[str] = "xclimf"
     summary: ClassVar[str] = "list-wise: xCLiMF, a bound of the expected reciprocal rank learned from graded ratings"
     default_feedback: ClassVar[str | None] = "relevance"
     own_space: ClassVar[Space] = {"regularization": Range(0.02, 1.0, log=True)}
-
-    def check(self) -> None:
-        """Shared rules and those of the objective."""
-        super().check()
-        check_flag(self, "mean_pairs")
 
     def objective(self) -> Objective:
         """xCLiMF's bound with this model's settings."""
@@ -112,51 +102,20 @@ class ListRank(FactorModel):
     than the rest.
     """
 
-    learning_rate: float = 1.8
-    regularization: float | Mapping[str, float] = 0.001
-    epochs: int | None = 25
-    link: str = "sigmoid"
+    learning_rate: float = param(1.8, Number(above_zero=True))
+    regularization: float | Mapping[str, float] = param(0.001, Penalties())
+    epochs: int | None = param(25, Unless(None, Integer(1)))
+    link: str = param("sigmoid", OneOf(LINKS))
     """What the softmax is taken of: "sigmoid" (the logistic of the score, the paper) or "identity" (the score)."""
-    per_item: bool = True
+    per_item: bool = param(True, Flag())
     """Loss times the length of the list, so that an item's gradient does not shrink with it; False is the paper's."""
-    scale: float = 1.0
+    scale: float = param(1.0, Number(above_zero=True))
     """Multiplies the loss: its weight against the regularization, and the size of the first steps."""
 
     name: ClassVar[str] = "list-rank"
     summary: ClassVar[str] = "list-wise: cross entropy of top-one probabilities of grades and scores"
     default_feedback: ClassVar[str | None] = "grades"
     own_space: ClassVar[Space] = {"learning_rate": Range(0.1, 3.0, log=True), "link": Choice(LINKS)}
-
-    @classmethod
-    def authors(cls, **changes: Any) -> Self:
-        """As in the authors' program: full-batch descent whose step doubles and halves itself; `changes` override.
-
-        Free vectors of 5 factors, no item bias, the loss without `per_item`, at most 250 iterations. Departs from it: start
-        values are normal with deviation 0.1, not uniform in (0, 0.1); lambda counts at each visit instead of once for each
-        vector, so that 0.0001 here is about the usual 0.01 there; it stops when nothing moves any more, where the program
-        stops at a relative decrease of 1e-6.
-        """
-        settings: dict[str, Any] = {
-            "user_representation": "factors",
-            "factors": 5,
-            "bias": False,
-            "init": 0.1,
-            "optimizer": "adaptive",
-            "learning_rate": 1.0,
-            "regularization": 1e-4,
-            "batch_size": 1.0,
-            "epochs": 250,
-            "tolerance": 1e-9,
-            "per_item": False,
-        }
-        return cls(**(settings | changes))
-
-    def check(self) -> None:
-        """Shared rules and those of the objective."""
-        super().check()
-        one_of("link", self.link, LINKS)
-        check_flag(self, "per_item")
-        check_number(self, "scale", above_zero=True)
 
     def objective(self) -> Objective:
         """The cross entropy with this model's settings."""
@@ -180,14 +139,14 @@ class ListPMF(FactorModel):
     the last ones too, so it spends force on order that no top-N list shows.
     """
 
-    learning_rate: float = 0.06
-    regularization: float | Mapping[str, float] = 0.0025
-    epochs: int | None = 20
-    ties: str = "breslow"
+    learning_rate: float = param(0.06, Number(above_zero=True))
+    regularization: float | Mapping[str, float] = param(0.0025, Penalties())
+    epochs: int | None = param(20, Unless(None, Integer(1)))
+    ties: str = param("breslow", OneOf(TIES))
     """Equal weights: "breslow" (each against all at or below its level), "shuffled" (anew each visit), "fixed"."""
-    link: str = "identity"
+    link: str = param("identity", OneOf(LINKS))
     """What enters the likelihood: "identity" (the score) or "sigmoid" (its logistic)."""
-    normalize: bool = False
+    normalize: bool = param(False, Flag())
     """Divide the loss by the length of the list."""
 
     name: ClassVar[str] = "list-pmf"
@@ -196,13 +155,6 @@ class ListPMF(FactorModel):
         "learning_rate": Range(0.01, 0.3, log=True),
         "ties": Choice(("breslow", "shuffled")),
     }
-
-    def check(self) -> None:
-        """Shared rules and those of the objective."""
-        super().check()
-        one_of("ties", self.ties, TIES)
-        one_of("link", self.link, LINKS)
-        check_flag(self, "normalize")
 
     def objective(self) -> Objective:
         """The likelihood with this model's settings."""
@@ -227,12 +179,12 @@ class MFADG(FactorModel):
     items that the user rated: it sees likes and unobserved items, never dislikes.
     """
 
-    learning_rate: float = 30.0
-    regularization: float | Mapping[str, float] = 0.0001
-    epochs: int | None = 20
-    negatives: int = 100
+    learning_rate: float = param(30.0, Number(above_zero=True))
+    regularization: float | Mapping[str, float] = param(0.0001, Penalties())
+    epochs: int | None = param(20, Unless(None, Integer(1)))
+    negatives: int = param(100, Integer(1))
     """Unobserved items sampled at each visit: the gamma = 100 of the Top-N-Rank paper."""
-    steepness: float = 1.3
+    steepness: float = param(1.3, Number(above_zero=True))
     """C of the logistic step in the ranks."""
 
     name: ClassVar[str] = "mf-adg"
@@ -244,19 +196,13 @@ class MFADG(FactorModel):
         "negatives": Choice((50, 100, 200)),
     }
 
-    def check(self) -> None:
-        """Shared rules and those of the objective."""
-        super().check()
-        check_count(self, "negatives")
-        check_number(self, "steepness", above_zero=True)
-
     def objective(self) -> Objective:
         """The smoothed averaged discounted gain."""
         return AveragedDiscountedGain(steepness=float(self.steepness))
 
-    def relevant_only(self) -> bool:
+    def selection(self) -> Selection:
         """Dislikes have no place in this objective; they stay in the users' histories."""
-        return True
+        return Selection(self.user_representation, relevant_only=True, negatives=self.negatives)
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -276,17 +222,17 @@ class TFMAP(FactorModel):
     has rated: nothing pushes disliked items down, and the pair terms pull liked ones together.
     """
 
-    learning_rate: float = 0.13
-    regularization: float | Mapping[str, float] = 0.08
-    epochs: int | None = 8
+    learning_rate: float = param(0.13, Number(above_zero=True))
+    regularization: float | Mapping[str, float] = param(0.08, Penalties())
+    epochs: int | None = param(8, Unless(None, Integer(1)))
     own_space: ClassVar[Space] = {"regularization": Range(0.01, 0.3, log=True)}
 
     name: ClassVar[str] = "tfmap"
     summary: ClassVar[str] = "list-wise: TFMAP without context, smoothed average precision of liked items alone"
 
-    def relevant_only(self) -> bool:
+    def selection(self) -> Selection:
         """Only liked items enter the lists."""
-        return True
+        return Selection(self.user_representation, relevant_only=True)
 
     def objective(self) -> Objective:
         """Smoothed average precision."""
@@ -309,23 +255,17 @@ class GaussianRank(FactorModel):
     it for lists of a few items, where a mean and a deviation say little about ranks.
     """
 
-    learning_rate: float = 0.2
-    regularization: float | Mapping[str, float] = 0.004
-    epochs: int | None = 16
-    floor: float = 0.13
+    learning_rate: float = param(0.2, Number(above_zero=True))
+    regularization: float | Mapping[str, float] = param(0.004, Penalties())
+    epochs: int | None = param(16, Unless(None, Integer(1)))
+    floor: float = param(0.13, Number(above_zero=True))
     """Least deviation of a list's scores (added in squares); gaps well below it hardly change the ranks."""
-    normalize: bool = False
+    normalize: bool = param(False, Flag())
     """Divide the loss by the sum of the list's absolute weights."""
 
     name: ClassVar[str] = "gaussian-rank"
     summary: ClassVar[str] = "list-wise: weighted DCG with ranks from a normal distribution of the list's scores"
     own_space: ClassVar[Space] = {"floor": Range(0.05, 1.0, log=True)}
-
-    def check(self) -> None:
-        """Shared rules and those of the objective."""
-        super().check()
-        check_number(self, "floor", above_zero=True)
-        check_flag(self, "normalize")
 
     def objective(self) -> Objective:
         """The DCG of Gaussian ranks with this model's settings."""

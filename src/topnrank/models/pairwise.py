@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, final
 
-from topnrank._checks import check_count, check_number
 from topnrank.errors import ParameterError
 from topnrank.losses.base import Objective
 from topnrank.losses.pairwise.reference import STRIDE, PairwiseLogistic, WarpHinge
-from topnrank.models.factor.model import FactorModel
-from topnrank.models.search_space import Choice, Range, Space
+from topnrank.models.factor.model import FactorModel, Penalties
+from topnrank.models.factor.prepare import Selection
+from topnrank.models.parameters import Choice, Integer, Number, Range, Space, Unless, param
 
 # ----------------------------------------------------------------------------------------------------
 # BPR: randomly drawn pairs under the logistic loss.
@@ -27,14 +27,14 @@ class BPR(FactorModel):
     when only the top of the list matters: every pair counts alike wherever it stands.
     """
 
-    learning_rate: float = 0.13
-    regularization: float | Mapping[str, float] = 0.02
-    epochs: int | None = 16
-    negatives: int = 0
+    learning_rate: float = param(0.13, Number(above_zero=True))
+    regularization: float | Mapping[str, float] = param(0.02, Penalties())
+    epochs: int | None = param(16, Unless(None, Integer(1)))
+    negatives: int = param(0, Integer(0))
     """0: pairs of rated items. S: liked items against S unobserved ones, sampled at each visit."""
-    pairs: int = 2
+    pairs: int = param(2, Integer(1))
     """Pairs that each item of the user asks for at a visit."""
-    tries: int = 5
+    tries: int = param(5, Integer(1))
     """Draws to find a rated partner of another weight; unused against unobserved items."""
 
     name: ClassVar[str] = "bpr"
@@ -44,8 +44,6 @@ class BPR(FactorModel):
     def check(self) -> None:
         """Shared rules and those of the draws."""
         super().check()
-        check_count(self, "negatives", least=0)
-        check_count(self, "pairs", "tries")
         if self.pairs * self.tries > STRIDE:
             raise ParameterError(f"BPR: pairs * tries must be at most {STRIDE}, got {self.pairs} * {self.tries}")
 
@@ -53,9 +51,9 @@ class BPR(FactorModel):
         """The logistic loss of drawn pairs."""
         return PairwiseLogistic(tries=self.tries, pairs=self.pairs)
 
-    def relevant_only(self) -> bool:
+    def selection(self) -> Selection:
         """Against unobserved items only likes enter the lists; rated pairs need dislikes too."""
-        return self.negatives > 0
+        return Selection(self.user_representation, relevant_only=self.negatives > 0, negatives=self.negatives)
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -74,14 +72,14 @@ class WARP(FactorModel):
     on lists of a few items: there is no rank to estimate, and it is a hinge loss with noise.
     """
 
-    learning_rate: float = 0.024
-    regularization: float | Mapping[str, float] = 0.04
-    epochs: int | None = 25
-    negatives: int = 0
+    learning_rate: float = param(0.024, Number(above_zero=True))
+    regularization: float | Mapping[str, float] = param(0.04, Penalties())
+    epochs: int | None = param(25, Unless(None, Integer(1)))
+    negatives: int = param(0, Integer(0))
     """0: rated items only. S: liked items against S unobserved ones, sampled at each visit."""
-    margin: float = 0.3
+    margin: float = param(0.3, Number(above_zero=True))
     """How far an item should stand above a worse one."""
-    tries: int = 10
+    tries: int = param(10, Integer(1))
     """Draws to find a violator."""
 
     name: ClassVar[str] = "warp"
@@ -95,9 +93,6 @@ class WARP(FactorModel):
     def check(self) -> None:
         """Shared rules and those of the draws."""
         super().check()
-        check_count(self, "negatives", least=0)
-        check_count(self, "tries")
-        check_number(self, "margin", above_zero=True)
         if self.tries > STRIDE:
             raise ParameterError(f"WARP: tries must be at most {STRIDE}, got {self.tries}")
 
@@ -105,6 +100,6 @@ class WARP(FactorModel):
         """The weighted hinge loss against drawn violators."""
         return WarpHinge(margin=float(self.margin), tries=self.tries)
 
-    def relevant_only(self) -> bool:
+    def selection(self) -> Selection:
         """Against unobserved items only likes enter the lists; rated pairs need dislikes too."""
-        return self.negatives > 0
+        return Selection(self.user_representation, relevant_only=self.negatives > 0, negatives=self.negatives)

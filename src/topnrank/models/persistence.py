@@ -19,15 +19,14 @@ from topnrank.io.atomic import write_atomically
 from topnrank.io.paths import parse_path
 from topnrank.io.tensors import pack_ids, prefixed, read_file, unpack_ids, without_prefix, write_file
 from topnrank.losses import steps
-from topnrank.models.base import Fitted, Model
-from topnrank.scorers.neighbors import SCALE
-from topnrank.training import SGD, AdaGrad, AdaptiveDescent
+from topnrank.models.base import FitInfo, Fitted, Model, rows_belong_to
+from topnrank.training import SGD, AdaGrad
 
 # ----------------------------------------------------------------------------------------------------
 # save and load: one safetensors file per model.
 
 
-_PLAIN = (SGD, AdaGrad, AdaptiveDescent, steps.ReLU, steps.Sigmoid, steps.Laplace, steps.Ramp)
+_PLAIN = (SGD, AdaGrad, steps.ReLU, steps.Sigmoid, steps.Laplace, steps.Ramp)
 """Parameter objects that are rebuilt from their class name and fields."""
 
 
@@ -42,7 +41,7 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     facts = {
         "model": model.name,
         "parameters": {name: encode(value) for name, value in model.get_params().items()},
-        "facts": fitted.facts,
+        "info": fitted.info.to_dict(),
         "versions": {"topnrank": __version__, "numpy": np.__version__, "python": platform.python_version()},
     }
     write_file(path, "model", arrays, facts)
@@ -62,7 +61,7 @@ def load(path: str | os.PathLike[str]) -> Model:
         model = kind(**{name: decode(value) for name, value in facts["parameters"].items()})
         users, items = IdMap(unpack_ids("user_ids", arrays)), IdMap(unpack_ids("item_ids", arrays))
         learned = without_prefix("model.", arrays)
-        fitted = Fitted(users, items, arrays["seen.indptr"], arrays["seen.indices"], learned, facts["facts"])
+        fitted = Fitted(users, items, arrays["seen.indptr"], arrays["seen.indices"], learned, FitInfo(**facts["info"]))
         _check_sizes(fitted)
         model._fitted = fitted
         model.score_block(np.empty(0, np.int64))  # for nobody: fails now if an array is missing
@@ -75,9 +74,9 @@ def load(path: str | os.PathLike[str]) -> Model:
 
 def _check_sizes(fitted: Fitted) -> None:
     """One row for each user or item: kernels read by number and do not look where an array ends."""
-    sizes = {"user": len(fitted.users), "seen": len(fitted.indices)}
+    sizes = {"user": len(fitted.users), "seen": len(fitted.indices), "item": len(fitted.items), "scalar": 1}
     for name, array in fitted.arrays.items():
-        wanted = 1 if name == SCALE else sizes.get(name.partition("_")[0], len(fitted.items))
+        wanted = sizes[rows_belong_to(name)]
         if len(array) != wanted:
             raise ValueError(f"{name} has {len(array)} rows, not {wanted}")
     if len(fitted.indptr) != len(fitted.users) + 1 or fitted.indptr[-1] != len(fitted.indices):
@@ -121,6 +120,15 @@ class Missing:
 
     name: str
     """Its class"""
+
+    def h(self, x: Any) -> Any:
+        """ParameterError: the step function is not there."""
+        raise ParameterError(
+            f"the smoothing {self.name} is an object of your own that the file cannot hold; "
+            "put it back with set_params(smoothing=...)"
+        )
+
+    dh = h
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -81,16 +81,22 @@ def _add_part(rho, y, x, e, s):
                 s[d] += factor * x[b * s.size + d]
 
 
+@kernel
+def history_vector(rows, user, state, exponent, s):
+    """s_u of one user for prediction: m^-h times the sum over the whole history."""
+    lo, hi = rows.indptr[user], rows.indptr[user + 1]
+    c = history_scale(hi - lo, exponent)
+    s[:] = 0.0
+    for p in range(lo, hi):
+        rho = c * rows.recency_weights[p] if rows.recency_weights.size else c
+        _add_part(rho, state.Y[rows.items[p]], state.X[rows.items[p]], rows.residuals[p], s)
+
+
 @parallel_kernel
 def history_vectors(rows, state, exponent, vectors):
-    """s_u of every user for prediction: m^-h times the sum over the whole history."""
+    """`history_vector` of every user."""
     for user in prange(rows.indptr.size - 1):
-        lo, hi = rows.indptr[user], rows.indptr[user + 1]
-        c, s = history_scale(hi - lo, exponent), vectors[user]
-        s[:] = 0.0
-        for p in range(lo, hi):
-            rho = c * rows.recency_weights[p] if rows.recency_weights.size else c
-            _add_part(rho, state.Y[rows.items[p]], state.X[rows.items[p]], rows.residuals[p], s)
+        history_vector(rows, user, state, exponent, vectors[user])
 
 
 @kernel

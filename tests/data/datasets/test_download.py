@@ -134,6 +134,7 @@ def test_published_checksums(text: str, found: str | None, server: FileServer) -
     assert published_md5(f"{server.address}/none.md5") is None
 
 
+@pytest.mark.process
 def test_the_bar_is_drawn_in_a_terminal_on_standard_error_only(server: FileServer, tmp_path: Path) -> None:
     pty = pytest.importorskip("pty")
     code = (

@@ -193,5 +193,5 @@ def test_lightfm_epochs_are_checked():
     class Stub:
         loss, fit, get_user_representations = "warp", None, None
 
-    with pytest.raises(ParameterError, match="epochs must be a whole number of at least 1, got 0"):
+    with pytest.raises(ParameterError, match="epochs must be an integer of at least 1, got 0"):
         LightFMModel(Stub(), epochs=0)

@@ -86,11 +86,11 @@ def test_models_and_repeats_can_be_added_and_parameters_changed(tmp_path):
 
 
 def test_failed_cells_are_tried_again(tmp_path):
-    mended, folder = tmp_path / "mended", tmp_path / "run"
-    models = {"unlucky": Fails(unless=str(mended))}
+    fixed, folder = tmp_path / "fixed", tmp_path / "run"
+    models = {"unlucky": Fails(unless=str(fixed))}
     assert compare(models, DATA, repeats=2, metrics="mrr", folder=folder).error("unlucky") is not None
     assert Comparison.load(folder).error("unlucky") == "ValueError: a bolt is loose"
-    mended.touch()
+    fixed.touch()
     assert compare(models, DATA, repeats=2, metrics="mrr", folder=folder).error("unlucky") is None
 
 
@@ -143,7 +143,7 @@ def test_a_folder_that_cannot_be_made(tmp_path):
 
 
 @posix
-@pytest.mark.slow
+@pytest.mark.process
 def test_a_killed_comparison_ends_with_the_table_of_an_undisturbed_one(tmp_path):
     events: list[int] = []
     whole = with_events(lambda: events.append(1), lambda: run(tmp_path / "whole", tmp_path / "whole.log"))
@@ -165,7 +165,7 @@ def test_a_killed_comparison_ends_with_the_table_of_an_undisturbed_one(tmp_path)
 
 
 @posix
-@pytest.mark.slow
+@pytest.mark.process
 def test_processes_die_with_a_killed_comparison_and_their_cells_are_kept(tmp_path):
     log, folder = tmp_path / "log", tmp_path / "run"
     command = [sys.executable, killed_comparison.__file__, str(folder), str(log), "slow"]
@@ -207,7 +207,7 @@ def group_lives(group: int) -> bool:
 
 
 @posix
-@pytest.mark.slow
+@pytest.mark.process
 def test_jobs_give_the_same_bits_and_a_dying_process_costs_its_own_cell_only(tmp_path):
     models = {"mf": small(), "by hand": ItemMeans(), "fails": Fails()}
     settings = {"repeats": 1, "protocol": "both", "metrics": ("mrr", "ndcg@5")}
@@ -232,11 +232,11 @@ def test_what_cannot_travel_is_refused_at_once():
         compare([Local()], DATA, jobs=2)
 
 
-@pytest.mark.slow
+@pytest.mark.process
 def test_a_script_without_a_guard_is_told_so(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
-        "from topnrank import Random, synthetic\nfrom topnrank.comparison import compare\n"
+        "from topnrank import Random, synthetic\nfrom topnrank import compare\n"
         "compare([Random()], synthetic(20, 20, 200), repeats=1, jobs=2)\n"
     )
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=100)

@@ -13,7 +13,7 @@ import pytest
 from support.comparisons import HOSTILE, METRICS, PROTOCOLS, REPEATS, small_comparison, small_summary
 from topnrank.errors import OutputError, ParameterError
 from topnrank.experiments.report.formatting import metric_label
-from topnrank.experiments.report.html import page, write_report
+from topnrank.experiments.report.html import to_html, write_report
 from topnrank.experiments.report.plot_style import CONTROL, SERIES, VARIABLES, looks
 from topnrank.experiments.report.plots import pictures
 
@@ -55,7 +55,7 @@ class Reader(HTMLParser):
 
 @pytest.fixture(scope="module")
 def text() -> str:
-    return page(small_summary())
+    return to_html(small_summary())
 
 
 @pytest.fixture(scope="module")
@@ -151,7 +151,7 @@ def test_colors_follow_the_page(text):
 
 
 def test_the_same_comparison_gives_the_same_page(text):
-    assert page(small_comparison()) == text
+    assert to_html(small_comparison()) == text
 
 
 def test_parameters_of_every_model_are_told(read):
@@ -164,7 +164,7 @@ def test_parameters_of_every_model_are_told(read):
 
 def test_a_reference_may_be_chosen():
     three = dataclasses.replace(small_comparison(), models=("ItemMean", HOSTILE, "Random"), protocols=("rated",))
-    read = Reader(page(three, reference=HOSTILE))
+    read = Reader(to_html(three, reference=HOSTILE))
     assert f"{HOSTILE} against the others at NDCG@10, rated items" in read.texts
 
 
@@ -177,7 +177,7 @@ def test_a_single_repeat_of_untrained_models_has_a_page():
     small = dataclasses.replace(
         comparison, models=models, cells=cells, repeats=1, protocols=("rated",), metrics=("ndcg@10",), facts=facts
     )
-    read = Reader(page(small))
+    read = Reader(to_html(small))
     assert {attributes["id"] for attributes in read.of("figure")} == {
         f"figure-{name}-rated" for name in ("differences", "users", "runtime")
     }
@@ -188,14 +188,14 @@ def test_a_single_repeat_of_untrained_models_has_a_page():
 def test_a_page_of_failures_is_still_a_page():
     comparison = small_comparison()
     cells = {("Broken", repeat): comparison.cells["Broken", repeat] for repeat in range(REPEATS)}
-    read = Reader(page(dataclasses.replace(comparison, models=("Broken",), cells=cells)))
+    read = Reader(to_html(dataclasses.replace(comparison, models=("Broken",), cells=cells)))
     assert "On rated items no model gave a number." in read.texts
 
 
 def test_all_of_many_metrics_can_be_unfolded():
     metrics = tuple(f"ndcg@{k}" for k in range(1, 21))
     three = dataclasses.replace(small_comparison(metrics), models=("ItemMean", "Popularity", "Random"))
-    read = Reader(page(three))
+    read = Reader(to_html(three))
     assert "All 20 metrics" in read.texts
     assert all(metric_label(metric) in read.texts for metric in metrics)
 
@@ -296,6 +296,14 @@ def test_without_matplotlib_the_message_says_what_to_install(monkeypatch):
         ParameterError, match=r"figures need Matplotlib; install it with: pip install 'topnrank\[report\]'"
     ):
         pictures(small_comparison())
+
+
+def test_without_jinja_the_message_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(
+        ParameterError, match=r"the report needs Jinja; install it with: pip install 'topnrank\[report\]'"
+    ):
+        to_html(small_comparison())
 
 
 def test_every_name_is_in_the_legend_and_none_twice():

@@ -9,23 +9,28 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from support.comparisons import HOSTILE, METRICS, PROTOCOLS, REPEATS, cell, small_comparison, small_summary
 from topnrank.errors import ParameterError
 from topnrank.experiments.compare.result import Cell, Comparison
+from topnrank.experiments.report.data import to_csv, to_dict, to_json
 from topnrank.experiments.report.formatting import (
-    duration,
+    format_p,
+    format_seconds,
+    format_signed,
+    format_test,
+    format_value,
     metric_label,
-    probability,
     short_labels,
-    shortened,
-    signed,
-    stars,
-    told,
+    shorten,
 )
+from topnrank.experiments.report.html import to_html
+from topnrank.experiments.report.latex import to_latex
+from topnrank.experiments.report.markdown import to_markdown
 from topnrank.experiments.report.summary import Summary
-from topnrank.experiments.report.tables import to_csv, to_json, to_latex, to_markdown
-from topnrank.experiments.statistics import bootstrap_interval, bootstrap_intervals, paired_tests, per_user
+from topnrank.experiments.report.terminal import to_terminal
+from topnrank.experiments.statistics import bootstrap_interval, bootstrap_intervals, paired_tests, per_user, stars
 
 
 def markdown_tables(text: str) -> list[list[list[str]]]:
@@ -68,8 +73,8 @@ def test_markdown_has_a_row_per_model_with_the_means_of_the_comparison(markdown)
     for model, row in zip(comparison.models, values, strict=True):
         if model != "Broken":
             for metric, text in zip(METRICS, row[1:], strict=False):
-                mean, spread = comparison.mean(model, "rated", metric), comparison.spread(model, "rated", metric)
-                assert text == f"{mean:.4f} ± {spread:.4f}"
+                mean, std = comparison.mean(model, "rated", metric), comparison.std(model, "rated", metric)
+                assert text == f"{mean:.4f} ± {std:.4f}"
     assert len(tests) == 2 + len(METRICS) * (len(comparison.models) - 2)
 
 
@@ -99,7 +104,7 @@ def test_a_model_that_fails_once_keeps_its_other_repeats():
     failed = Cell("BiasedMF", 1, 0.0, 0.0, {}, [], "out of luck")
     changed = with_cells(dataclasses.replace(comparison, models=("ItemMean", "BiasedMF")), {("BiasedMF", 1): failed})
     row = next(row for row in markdown_tables(to_markdown(changed))[0] if row[0].startswith("BiasedMF"))
-    assert row[0] == "BiasedMF (failed in 1 of 3 repeats: out of luck)"
+    assert row[0] == "BiasedMF (failed: in 1 of 3 repeats: out of luck)"
     others = np.mean([np.nanmean(comparison.cells["BiasedMF", r].values["rated", "ndcg@10"]) for r in (0, 2)])
     assert row[4].strip("*").startswith(f"{others:.4f}")
 
@@ -128,12 +133,53 @@ def test_json_is_complete_and_strict(content):
     assert content["models"] == list(comparison.models)
     assert content["settings"] == json.loads(json.dumps(comparison.settings))
     assert content["facts"] == comparison.facts
-    assert len(content["scores"]) == len(comparison.models) * len(PROTOCOLS) * len(METRICS)
+    assert len(content["results"]) == len(comparison.models) * len(PROTOCOLS)
+    assert all(set(result["values"]) == set(METRICS) for result in content["results"])
     assert len(content["cells"]) == len(comparison.models) * REPEATS
     assert content["cells"][0]["curve"] == comparison.cells["TopNRank", 0].curve
-    score = content["scores"][0]
+    score = content["results"][0]["values"]["ndcg@10"]
+    assert score["interval"] == list(small_summary().rows["rated"][0].scores["ndcg@10"].interval)
     assert np.mean(score["by_repeat"]) == pytest.approx(score["mean"])
     assert {test["second"] for test in content["tests"]} == set(comparison.models) - {"TopNRank", "Broken"}
+
+
+def test_statistics_are_computed_once_for_all_formats(monkeypatch):
+    from topnrank.experiments.report import summary as module
+
+    calls: list[str] = []
+    for name in ("bootstrap_intervals", "paired_tests"):
+        original = getattr(module, name)
+        monkeypatch.setattr(
+            module, name, lambda *given, name=name, original=original: (calls.append(name), original(*given))[1]
+        )
+    only = dataclasses.replace(small_comparison(), models=("ItemMean", "Popularity", "Random"), protocols=("rated",))
+    summary = Summary.of(only)
+    for _ in range(2):
+        for render in (to_markdown, to_latex, to_csv, to_dict, to_html, to_terminal):
+            render(summary)
+    assert sorted(calls) == ["bootstrap_intervals", "paired_tests"]  # the best row is the reference here
+
+
+def test_one_star_rule_in_every_format(markdown, latex, content):
+    """Stars where both tests agree; a test that is significant by Student's t alone has none."""
+    test = dataclasses.replace(small_summary().tests("rated")[0], t_holm=0.0007, wilcoxon_holm=0.09, difference=0.0041)
+    assert (test.p, test.stars, format_test(test)[2]) == (0.09, "", "+0.0041")
+    assert dataclasses.replace(test, wilcoxon_holm=0.009).stars == "**"
+    assert dataclasses.replace(test, t_holm=float("nan"), wilcoxon_holm=0.0009).stars == "***"  # t is not defined
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(*to_terminal(small_summary()), soft_wrap=True)
+    terminal = console.export_text()
+    page = to_html(small_summary())
+    assert "lie below 0.05, ** where both lie below 0.01, *** where both lie below 0.001" in terminal
+    assert "where both corrected p values" in latex
+    assert "where both corrected p values" in markdown
+    assert page.count("where both corrected p values") == len(PROTOCOLS) + 1
+    assert [one["stars"] for one in content["tests"]] == [
+        one.stars for protocol in PROTOCOLS for one in small_summary().tests(protocol)
+    ]
+    shown = small_summary().tests("rated")
+    for one in shown:
+        assert f"{format_signed(one.difference)} {one.stars}".strip() in terminal
 
 
 def test_latex_escapes_names_and_closes_what_it_opens(latex):
@@ -222,7 +268,7 @@ def test_joint_intervals_are_those_of_each_column_alone():
     values = np.random.default_rng(3).normal(size=(57, 4))
     values[:9, 1] = np.nan
     values[1:, 3] = np.nan
-    joint = bootstrap_intervals(values, draws=300)
+    joint = bootstrap_intervals(list(values.T), draws=300)
     alone = [bootstrap_interval(column, draws=300) for column in values.T]
     np.testing.assert_allclose(joint, alone, atol=1e-12)
     assert np.isnan(joint[3]).all()
@@ -250,26 +296,26 @@ def test_cells_are_from_real_fits():
         ([7, 7, 7], "7 each time"),
         ([0, 1], "0, 1"),
         ({"rated": [1, 2], "all_items": {"k": 3}}, "rated (1, 2), all items (k 3)"),
-        (list(range(101)), "101 values, least 0, median 50, greatest 100"),
+        (list(range(101)), "101 values, minimum 0, median 50, maximum 100"),
         ("two\nlines", "two lines"),
     ],
 )
 def test_settings_in_words(value, text):
-    assert told(value) == text
+    assert format_value(value) == text
 
 
 def test_numbers_in_words():
-    assert [signed(value) for value in (0.01234, -0.00001, float("nan"))] == ["+0.0123", "0.0000", "-"]
-    assert [probability(p) for p in (0.0001, 0.0314, float("nan"))] == ["<0.001", "0.031", "-"]
+    assert [format_signed(value) for value in (0.01234, -0.00001, float("nan"))] == ["+0.0123", "0.0000", "-"]
+    assert [format_p(p) for p in (0.0001, 0.0314, float("nan"))] == ["<0.001", "0.031", "-"]
     assert [stars(p) for p in (0.0001, 0.001, 0.04, 0.05, float("nan"))] == ["***", "**", "*", "", ""]
-    assert [duration(s) for s in (0.0004, 0.25, 12.34, 300.0, 7200.0)] == [
+    assert [format_seconds(s) for s in (0.0004, 0.25, 12.34, 300.0, 7200.0)] == [
         "0.4 ms",
         "250 ms",
         "12.3 s",
         "5.0 min",
         "2.0 h",
     ]
-    assert shortened("TopNRank (user_representation=history)", 12) == "TopNRa…tory)"
+    assert shorten("TopNRank (user_representation=history)", 12) == "TopNRa…tory)"
     names = ["top-n-rank (learning_rate=0.07, epochs=20)", "top-n-rank (learning_rate=9, epochs=20)", "random"]
     assert list(short_labels(names, 19).values()) == ["top-n-…0.07, epoch…", "top-n-…9, epochs=2…", "random"]
     assert len(set(short_labels([f"{'a' * 50}{n % 2}{'b' * 50}{n}{'c' * 50}" for n in range(30)], 12).values())) == 30

@@ -104,7 +104,9 @@ def test_negative_types_are_searched_below_zero():
     found = learn_event_weights(MODEL, renamed, target="buy", trials=10, negative=["dislike"])
     assert all(trial["weights"]["dislike"] <= 0 <= trial["weights"]["cart"] for trial in found.trials)
     assert found.trials[0]["weights"]["dislike"] == -1.0
-    assert all(abs(weight) <= event_weights.MOST for trial in found.trials for weight in trial["weights"].values())
+    assert all(
+        abs(weight) <= event_weights.MAX_WEIGHT for trial in found.trials for weight in trial["weights"].values()
+    )
 
 
 @pytest.mark.filterwarnings("ignore:OpenBLAS is configured:RuntimeWarning")  # implicit's advice on speed
@@ -144,7 +146,7 @@ def test_a_model_that_fails_with_some_weights_does_not_end_the_search():
         (
             lambda: learn_event_weights(MODEL, shop(), target="buy", trials=0),
             ParameterError,
-            "trials must be a whole number",
+            "trials must be an integer",
         ),
         (
             lambda: learn_event_weights(MODEL, shop(), target="buy", metric="novelty@5"),

@@ -1,4 +1,4 @@
-"""Picked: chooses on validation rows, fits on all, and is that model."""
+"""GridSearch: chooses on validation rows, fits on all, and is that model."""
 
 import numpy as np
 import pytest
@@ -21,26 +21,26 @@ def value(model: tnr.Model, data: tnr.Interactions) -> float:
 
 
 def test_the_best_rate_on_validation_rows_is_fitted_on_all(data: tnr.Interactions) -> None:
-    picked = GridSearch(model=tnr.TopNRank.paper(), grid={"learning_rate": RATES}, num_threads=1).fit(data)
+    chosen = GridSearch(model=tnr.TopNRank.paper(), grid={"learning_rate": RATES}, num_threads=1).fit(data)
     values = {rate: value(tnr.TopNRank.paper(learning_rate=rate), data) for rate in RATES}
     best = max(values, key=lambda rate: values[rate])
-    assert picked.chosen_.get_params()["learning_rate"] == best
+    assert chosen.chosen_.get_params()["learning_rate"] == best
     alone = tnr.TopNRank.paper(learning_rate=best).fit(data)
     users, items = np.arange(20), np.arange(20)
-    np.testing.assert_array_equal(picked.score_pairs(users, items), alone.score_pairs(users, items))
-    np.testing.assert_array_equal(picked.score_block(users), alone.score_block(users))
+    np.testing.assert_array_equal(chosen.score_pairs(users, items), alone.score_pairs(users, items))
+    np.testing.assert_array_equal(chosen.score_block(users), alone.score_block(users))
     ratings = np.tile([5.0, 2.0], 10)
-    np.testing.assert_array_equal(picked.score_history(items, ratings), alone.score_history(items, ratings))
-    assert picked.recommend([data.users.ids[0]], n=3).equals(alone.recommend([data.users.ids[0]], n=3))
+    np.testing.assert_array_equal(chosen.score_history(items, ratings), alone.score_history(items, ratings))
+    assert chosen.recommend([data.users.ids[0]], n=3).equals(alone.recommend([data.users.ids[0]], n=3))
 
 
 def test_the_history_tells_the_choice_at_its_end(data: tnr.Interactions) -> None:
-    picked = GridSearch(
+    chosen = GridSearch(
         model=tnr.TopNRank.paper(iterations=3), grid={"learning_rate": (0.01,), "regularization": (0.1,)}
     )
-    *before, last = picked.fit(data).history_
-    assert before == picked.chosen_.history_[:-1]
-    assert last.items() >= {**picked.chosen_.history_[-1], "learning_rate": 0.01, "regularization": 0.1}.items()
+    *before, last = chosen.fit(data).history_
+    assert before == chosen.chosen_.history_[:-1]
+    assert last.items() >= {**chosen.chosen_.history_[-1], "learning_rate": 0.01, "regularization": 0.1}.items()
     assert last["fit_seconds"] > 0
 
 

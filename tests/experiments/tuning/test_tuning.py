@@ -16,8 +16,8 @@ from support.killed_search import SPACE, TRIALS, outcome, search
 from topnrank.experiments.tuning import study as study_module
 from topnrank.experiments.tuning.study import STARTUP, WARM_UP
 from topnrank.experiments.tuning.tune import tune
+from topnrank.models.parameters import Choice, Range
 from topnrank.models.persistence import read_params
-from topnrank.models.search_space import Choice, Range
 
 pytest.importorskip("optuna")
 QUICK: dict[str, Any] = {"num_threads": 1, "batch_size": 30}
@@ -39,7 +39,7 @@ def test_the_first_trial_is_the_models_own(found: Any, data: tnr.Interactions) -
     assert first["settings"] == {"factors": 50, "learning_rate": 0.07, "n": 20}  # 50 factors are outside the space
     part, held_out = tnr.split_per_user(data, test=0.25, seed=2)
     own = tnr.TopNRank(epochs=4, **QUICK).fit(part, validation=held_out)
-    assert (first["ndcg@10"], first["epochs"]) == (own.fitted.facts["validation"]["ndcg@10"], own.best_round_)
+    assert (first["ndcg@10"], first["epochs"]) == (own.fitted.info.validation["ndcg@10"], own.best_round_)
     assert found.value == max(trial["ndcg@10"] for trial in found.trials if trial["state"] == "complete")
     assert found.value >= first["ndcg@10"]
 
@@ -69,6 +69,7 @@ def test_the_same_seed_gives_the_same_search(found: Any, data: tnr.Interactions)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL does not exist on Windows")
+@pytest.mark.process
 def test_a_killed_search_ends_as_an_undisturbed_one(found: Any, tmp_path: Path) -> None:
     study = tmp_path / "study with a space.db"
     for report in (3, 12):  # in the very first trial, and within a later one
@@ -134,7 +135,7 @@ def test_what_is_searched(data: tnr.Interactions) -> None:
     assert set(settings) == whole
     fixed = QUICK | {"epochs": 2, "user_representation": "factors"}
     some = tune(tnr.TopNRank(factors=3, squared_weight=0.5), data, trials=1, fixed=fixed)
-    assert set(some.trials[0]["settings"]) == whole - {"factors", "squared_weight", "users"}
+    assert set(some.trials[0]["settings"]) == whole - {"factors", "squared_weight", "user_representation"}
     assert (some.trials[0]["epochs"], some.params["epochs"], some.params["factors"]) == (None, 2, 3)
 
 
@@ -160,8 +161,11 @@ def test_models_without_rounds(data: tnr.Interactions) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"trials": 0}, "trials must be a whole number of at least 1, got 0"),
-        ({"space": {"factor": Choice((1,))}}, "top-n-rank has no parameter 'factor' to search; its parameters: users"),
+        ({"trials": 0}, "trials must be an integer of at least 1, got 0"),
+        (
+            {"space": {"factor": Choice((1,))}},
+            "top-n-rank has no parameter 'factor' to search; its parameters: user_representation",
+        ),
         ({"space": {"factors": 5}}, "the space of factors must be a Range or a Choice, got 5"),
         ({"space": {"factors": Choice((5, 0))}}, "TopNRank.factors must be"),
         ({"space": {"n": Range(0, 5, whole=True)}}, "TopNRank.n must be"),
@@ -169,8 +173,8 @@ def test_models_without_rounds(data: tnr.Interactions) -> None:
         ({"fixed": {"factor": 5}}, "TopNRank has no parameter 'factor'"),
         ({"metric": "ndgc@10"}, "did you mean 'ndcg'"),
         ({"metrics": "ndcg@10"}, "did you mean 'metric'?"),
-        ({"patience": 0}, "patience must be a whole number"),
-        ({"validation": 1.5}, "validation must be a share between 0 and 1"),
+        ({"patience": 0}, "patience must be an integer"),
+        ({"validation": 1.5}, "validation must be a fraction between 0 and 1"),
     ],
 )
 def test_bad_arguments(arguments: dict[str, Any], sentence: str, data: tnr.Interactions) -> None:
@@ -187,7 +191,7 @@ def test_nothing_to_search(data: tnr.Interactions) -> None:
 def test_bad_study_files(data: tnr.Interactions, tmp_path: Path) -> None:
     (tmp_path / "text.db").write_text("no database at all, but long enough to be taken for one" * 100)
     for study, kind, sentence in (
-        (tmp_path / "text.db", tnr.ModelFileError, "is no study file of tune"),
+        (tmp_path / "text.db", tnr.ModelFileError, "is not a study file of tune"),
         (tmp_path, tnr.OutputError, "is a folder"),
         (tmp_path / "nowhere" / "s.db", tnr.OutputError, "its folder does not exist"),
     ):
@@ -251,7 +255,7 @@ def test_ranges_are_asked_for_as_they_are() -> None:
     with study_module.quiet():
         trial = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0)).ask()
     space = {"a": Range(1, 3, whole=True), "b": Range(0.5, 0.5), "c": Choice((policy,))}
-    drawn = {name: study_module._suggested(trial, name, values) for name, values in space.items()}
+    drawn = {name: study_module._suggest(trial, name, values) for name, values in space.items()}
     assert (drawn["b"], drawn["c"]) == (0.5, policy)
     assert drawn["a"] in (1, 2, 3)
     assert isinstance(drawn["a"], int)

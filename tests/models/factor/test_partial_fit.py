@@ -76,7 +76,7 @@ def test_events_are_weighted_as_before():
     model = TopNRank(factors=2, epochs=2, negatives=2, neighbors=0, feedback=weights).fit(log)
     model.partial_fit(Interactions.from_arrays([1, 9], [3, 1], types=["view", "buy"]))
     assert sorted(model.fitted.arrays["seen_values"].tolist()) == [0.25, 0.25, 0.25, 1.0, 1.0, 1.0, 1.0]
-    assert model.fitted.facts["feedback"]["kind"] == "events"
+    assert model.fitted.info.feedback["kind"] == "events"
     with pytest.raises(DataError, match="feedback types"):
         model.partial_fit(Interactions.from_arrays([1], [9]))
 

@@ -9,7 +9,7 @@ from topnrank.losses.mfadg.reference import AveragedDiscountedGain
 from topnrank.losses.pairwise.reference import PairwiseLogistic, WarpHinge
 from topnrank.models.listwise import MFADG
 from topnrank.models.pairwise import BPR, WARP
-from topnrank.models.search_space import draw_settings
+from topnrank.models.parameters import Choice
 
 every_model = pytest.mark.parametrize("kind", [BPR, WARP, MFADG])
 
@@ -29,12 +29,12 @@ def test_the_usual_settings():
 
 @pytest.mark.parametrize("kind", [BPR, WARP])
 def test_only_likes_enter_the_lists_once_there_are_negatives(kind):
-    assert not kind().relevant_only()
-    assert kind(negatives=50).relevant_only()
+    assert not kind().selection().relevant_only
+    assert kind(negatives=50).selection().relevant_only
 
 
 def test_only_likes_ever_enter_the_lists_of_mfadg():
-    assert MFADG().relevant_only()
+    assert MFADG().selection().relevant_only
 
 
 @pytest.mark.parametrize(
@@ -60,8 +60,9 @@ def test_bad_values_are_refused(kind, values, message):
 
 @every_model
 def test_every_setting_of_the_search_space_is_allowed(kind):
-    for trial in range(20):
-        kind(**draw_settings(kind.own_space, 0, trial))
+    for name, values in kind.own_space.items():
+        for value in values.values if isinstance(values, Choice) else (values.low, values.high):
+            kind(**{name: round(value) if isinstance(value, float) and values.whole else value})
 
 
 @every_model

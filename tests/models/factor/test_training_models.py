@@ -34,7 +34,7 @@ def interactions(ratings=None, weights=None, users=(1, 1, 2, 2), items=(1, 2, 1,
 
 def test_unary_data_are_refused_for_rated_items():
     with pytest.raises(
-        DataError, match=r"within every user all weights are equal .*protocol='catalog'.*learns from likes alone"
+        DataError, match=r"within every user all weights are equal .*task='catalog'.*learns from likes alone"
     ):
         TopNRank(task="rated").fit(interactions())
 
@@ -98,7 +98,7 @@ def test_validation_keeps_the_best_round():
     assert len(values) == 8
     assert model.best_round_ == 1 + int(np.argmax(values))
     assert evaluate(model, TEST)["ndcg@10"] == pytest.approx(max(values), rel=1e-6)
-    assert model.fitted.facts["validation"] == {"ndcg@10": max(values)}
+    assert model.fitted.info.validation == {"ndcg@10": max(values)}
 
 
 def test_validation_by_share_holds_rows_out_of_the_data():
@@ -111,8 +111,8 @@ def test_validation_by_share_holds_rows_out_of_the_data():
     ("options", "sentence"),
     [
         ({"metric": "accuracy"}, "accuracy"),
-        ({"patience": 0}, "patience must be a whole number of at least 1, got 0"),
-        ({"patience": 1.5}, "patience must be a whole number of at least 1, got 1.5"),
+        ({"patience": 0}, "patience must be an integer of at least 1, got 0"),
+        ({"patience": 1.5}, "patience must be an integer of at least 1, got 1.5"),
         ({"validation": 1.5}, "must be a share between 0 and 1"),
         ({"validation": "half"}, "must be a share between 0 and 1"),
     ],
@@ -276,7 +276,7 @@ def test_popular_items_for_a_name_among_numbers(by_history, tmp_path):
 
 def test_many_users_are_served_in_blocks(by_history, monkeypatch):
     whole = by_history.recommend(n=3)
-    monkeypatch.setattr("topnrank.models.recommend.BLOCK_BYTES", 4 * len(by_history.item_map) * 7)
+    monkeypatch.setattr("topnrank.models.serving.recommend.BLOCK_BYTES", 4 * len(by_history.item_map) * 7)
     blocks = by_history.recommend(n=3)
     assert blocks["item"].to_pylist() == whole["item"].to_pylist()
 

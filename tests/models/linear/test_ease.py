@@ -320,7 +320,7 @@ def test_a_file_with_a_matrix_of_another_shape_is_refused(tmp_path, data, name):
     ease().fit(data).save(path)
     facts, arrays = read_file(path, "model")
     arrays[name] = arrays[name][:, :-1]
-    write_file(path, "model", arrays, {key: facts[key] for key in ("model", "parameters", "facts", "versions")})
+    write_file(path, "model", arrays, {key: facts[key] for key in ("model", "parameters", "info", "versions")})
     with pytest.raises(Exception, match="is not square"):
         load(path)
 

@@ -90,7 +90,7 @@ def test_wishes_go_together_and_through_blocks(monkeypatch):
     whole = MODEL.recommend(**wishes)
     histories = {f"n{user}": ratings_of(TEST, user) for user in range(40)} | {"likes": IDS[:4]}
     new = MODEL.recommend(histories=histories, n=6, groups=wishes["groups"], max_per_group=2)
-    monkeypatch.setattr("topnrank.models.recommend.BLOCK_BYTES", 4 * len(IDS) * 7)
+    monkeypatch.setattr("topnrank.models.serving.recommend.BLOCK_BYTES", 4 * len(IDS) * 7)
     assert 4 * len(IDS) * len(USERS) < BLOCK_BYTES
     for table, blocks in (
         (whole, MODEL.recommend(**wishes)),

@@ -33,7 +33,7 @@ def weighted(weights):
 def test_the_task_follows_from_the_data_and_is_told(data, protocol):
     model = TopNRank(factors=2, epochs=1, num_threads=1).fit(data)
     assert model.task_ == protocol
-    assert model.protocol is None
+    assert model.task is None
 
 
 def test_events_are_for_the_catalog():
@@ -47,17 +47,22 @@ def test_sampled_items_ask_for_the_catalog():
 
 
 def test_what_is_given_stays_and_the_rest_follows_the_task():
-    rated, catalog = (TopNRank(task=p, learning_rate=0.3, squared_weight=0.25).settled() for p in ("rated", "catalog"))
-    assert (rated.learning_rate, catalog.learning_rate, rated.squared_weight, catalog.squared_weight) == (
+    rated, catalog = (TopNRank(task=p, learning_rate=0.3, squared_weight=0.25).resolve() for p in ("rated", "catalog"))
+    assert (
+        rated.learning_rate,
+        catalog.learning_rate,
+        rated.objective.squared_weight,
+        catalog.objective.squared_weight,
+    ) == (
         0.3,
         0.3,
         0.25,
         0.25,
     )
-    assert (rated.gradient, catalog.gradient) == ("paper", "exact")
-    assert (rated.negatives, rated.neighbors) == (0, 0)
-    assert catalog.negatives > 0
-    assert catalog.neighbors > 0
+    assert (rated.objective.exact, catalog.objective.exact) == (False, True)
+    assert (rated.selection.negatives, rated.selection.ridge) == (0, None)
+    assert catalog.selection.negatives > 0
+    assert catalog.selection.ridge.neighbors > 0
 
 
 # -- what is learned ---------------------------------------------------------------------------------------------------
@@ -68,7 +73,7 @@ def test_what_is_given_stays_and_the_rest_follows_the_task():
 @pytest.mark.parametrize("sampling", ["popularity", "uniform"])
 def test_it_finds_the_groups_that_popularity_cannot(users, neighbors, sampling):
     train, test = tnr.split_per_user(groups(), test=0.3)
-    settings = SMALL | {"users": users, "neighbors": neighbors, "sampling": sampling, "epochs": 25}
+    settings = SMALL | {"user_representation": users, "neighbors": neighbors, "sampling": sampling, "epochs": 25}
     model = TopNRank(**settings).fit(train)
     ours, popular = (tnr.evaluate(m, test, protocol="catalog")["ndcg@10"] for m in (model, Popularity().fit(train)))
     assert ours > 0.5 > popular + 0.2
@@ -284,7 +289,7 @@ def test_ratings_without_a_like_are_refused():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"task": "all"}, "protocol must be"),
+        ({"task": "all"}, "task must be"),
         ({"task": "catalog", "negatives": 0}, "needs unobserved items"),
         ({"task": "catalog", "metric": "mrr"}, "knows metric='dcg' only"),
         ({"task": "rated", "negatives": 10}, "for the whole catalog"),
@@ -302,5 +307,5 @@ def test_settings_that_make_no_sense_are_refused(settings, message):
 
 @pytest.mark.parametrize("setting", ["sessions", "recency", "negatives", "neighbors"])
 def test_what_is_for_the_catalog_only_asks_for_it(setting):
-    assert TopNRank(**{setting: 5}).settled().protocol == "catalog"
-    assert TopNRank(**{setting: 0 if setting.startswith("ne") else None}).settled().protocol == "rated"
+    assert TopNRank(**{setting: 5}).resolve().task == "catalog"
+    assert TopNRank(**{setting: 0 if setting.startswith("ne") else None}).resolve().task == "rated"

@@ -117,7 +117,7 @@ def test_a_name_node_that_is_not_there_is_one_sentence():
 @pytest.mark.parametrize("address", ["hdfs://service-nobody-knows/x", "hdfs:///x", "hdfs://host:port/x"])
 def test_an_address_without_a_name_node(address, monkeypatch):
     monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
-    with pytest.raises(tnr.ParameterError, match="no NameNode can be told from this"):
+    with pytest.raises(tnr.ParameterError, match="this does not name a NameNode"):
         tnr.read(address)
 
 

@@ -1,20 +1,18 @@
 """`topnrank compare`."""
 
 from dataclasses import asdict, dataclass
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from topnrank._checks import one_of
-from topnrank.cli.commands.evaluate import ALL_ROWS
 from topnrank.cli.files import require_writable
 from topnrank.cli.options import (
-    Printing,
-    Reading,
-    filtered,
-    number,
+    ExecutionOptions,
+    Filters,
+    MetricOptions,
+    ReadOptions,
+    argument,
+    make_model,
+    option,
     parse_feedback,
     parse_settings,
     split_list,
@@ -25,7 +23,7 @@ from topnrank.errors import ParameterError
 
 if TYPE_CHECKING:
     from topnrank.data import Interactions
-    from topnrank.experiments.compare.result import Comparison
+    from topnrank.experiments.report.summary import Summary
     from topnrank.models.base import Model
 
 
@@ -33,39 +31,29 @@ if TYPE_CHECKING:
 class ModelOptions:
     """Which models on which rows."""
 
-    data: Annotated[str, typer.Argument(metavar="DATA", help="A file, folder or glob, or a data set such as ml-1m.")]
-    models: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME,...",
-            help="Models, separated by commas ('topnrank models' lists them); LABEL=NAME for a row with another name.",
-            show_default="those of --params",
-        ),
-    ] = ""
-    params: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="[LABEL=]FILE",
-            help="A row with the hyper-parameters that 'topnrank tune --save-params' found; repeatable.",
-        ),
-    ] = None
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="NAME.PARAM=VALUE",
-            help="A hyper-parameter of one row, such as climf.epochs=5; repeatable.",
-        ),
-    ] = None
-    feedback: Annotated[
-        str | None,
-        typer.Option(
-            help="For events: weights of the rows, the same for all models, as in 'train': events:buy=1,view=.1.",
-            show_default="none",
-        ),
-    ] = None
-    min_user_items: Annotated[int, typer.Option(help="Leave out users with fewer items.")] = 0
-    min_item_users: Annotated[int, typer.Option(help="Leave out items with fewer users; done before the users.")] = 0
+    data: str = argument("A file, folder or glob, or a data set such as ml-1m.", "DATA")
+    models: str = option(
+        "",
+        "Models, separated by commas ('topnrank models' lists them); LABEL=NAME for a row with another name.",
+        metavar="NAME,...",
+        show_default="those of --params",
+    )
+    params: list[str] | None = option(
+        None,
+        "A row with the hyper-parameters that 'topnrank tune --save-params' found; repeatable.",
+        metavar="[LABEL=]FILE",
+    )
+    settings: list[str] | None = option(
+        None,
+        "A hyper-parameter of one row, such as climf.epochs=5; repeatable.",
+        "--set",
+        metavar="NAME.PARAM=VALUE",
+    )
+    feedback: str | None = option(
+        None,
+        "For events: weights of the rows, the same for all models, as in 'train': events:buy=1,view=.1.",
+        show_default="none",
+    )
 
     def rows(self) -> "dict[str, Model]":
         """Models by the names of their rows, not fitted yet."""
@@ -82,8 +70,7 @@ class ModelOptions:
             raise ParameterError(f"--models must name at least one of {', '.join(tnr.MODELS)}; or give --params")
         settings = self._settings(tuple(kinds))
         return {
-            label: tnr.MODELS[kind]().set_params(**tuned.get(label, {}) | settings[label])
-            for label, kind in kinds.items()
+            label: make_model(tnr.MODELS[kind], tuned.get(label, {}) | settings[label]) for label, kind in kinds.items()
         }
 
     def _tuned(self, kinds: dict[str, str]) -> dict[str, dict[str, Any]]:
@@ -116,125 +103,89 @@ class ModelOptions:
             settings[one_of("--set: the row before the dot", label, labels)][parameter] = value
         return settings
 
-    def rows_of_data(self, reading: Reading, output: Output) -> "Interactions":
+    def read_data(self, reading: ReadOptions, filters: Filters, output: Output) -> "Interactions":
         """The data, filtered and weighted."""
         from topnrank.data.feedback.by_name import feedback_from
 
-        data = filtered(reading.read(self.data, output), self.min_user_items, self.min_item_users, output)
+        data = filters.apply(reading.read(self.data, output), output)
         return data if self.feedback is None else feedback_from(parse_feedback(self.feedback), data)(data)
 
 
 @dataclass(frozen=True)
 class ExperimentOptions:
-    """How often, on which splits, and what is measured."""
+    """How often, on which splits, and which items are ranked."""
 
-    repeats: Annotated[int, typer.Option(help="How often the data are split, each time with the next seed.")] = 5
-    protocol: Annotated[
-        str,
-        typer.Option(help="rated: rank each user's own test items (the paper). catalog: rank all items. Or both."),
-    ] = "rated"
-    metrics: Annotated[
-        str, typer.Option("--metrics", "--metric", help="Separated by commas, as in 'topnrank evaluate'.")
-    ] = "ndcg@1,ndcg@3,ndcg@5,ndcg@10,ndcg@20"
-    relevant: Annotated[
-        str,
-        typer.Option(help=f"Lowest rating of a relevant item; '{ALL_ROWS}': every row, or weight > 0 with weights."),
-    ] = "4"
-    split: Annotated[
-        str, typer.Option(help="per-user (at random), last (each user's last items) or time (the latest rows).")
-    ] = "per-user"
-    test: Annotated[
-        float | None,
-        typer.Option(
-            help="Share of rows to test on; with --split last the number of items.",
-            show_default="0.5 per-user, 1 last, 0.2 time",
-        ),
-    ] = None
-    seed: Annotated[int, typer.Option(help="Seed of the first split.")] = 0
-    controls: Annotated[
-        bool, typer.Option("--controls/--no-controls", help="Add item-mean, popularity and random where missing.")
-    ] = True
+    repeats: int = option(5, "How often the data are split, each time with the next seed.")
+    protocol: str = option(
+        "rated", "rated: rank each user's own test items (the paper). catalog: rank all items. Or both."
+    )
+    split: str = option("per-user", "per-user (at random), last (each user's last items) or time (the latest rows).")
+    test: float | None = option(
+        None,
+        "Fraction of rows to test on; with --split last the number of items.",
+        show_default="0.5 per-user, 1 last, 0.2 time",
+    )
+    seed: int = option(0, "Seed of the first split.")
+    controls: bool = option(True, "Add item-mean, popularity and random where missing.", "--controls/--no-controls")
 
-    def options(self) -> dict[str, Any]:
-        """What to hand to `compare`."""
-        relevant = None if self.relevant == ALL_ROWS else number("--relevant", self.relevant)
-        options = {"split": self.split, "seed": self.seed, "relevant": relevant, "controls": self.controls}
-        if self.test is not None:
-            options["test"] = int(self.test) if self.split == "last" and self.test.is_integer() else self.test
-        return {"repeats": self.repeats, "protocol": self.protocol, "metrics": split_list([self.metrics]), **options}
-
-
-@dataclass(frozen=True)
-class ExecutionOptions:
-    """Where finished parts are kept, and how many run at a time."""
-
-    folder: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR", help="Keep finished parts there; after a kill the same command goes on.", show_default="none"
-        ),
-    ] = None
-    jobs: Annotated[
-        int, typer.Option(help="Parts at a time, each on one thread; the result does not depend on it.")
-    ] = 1
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of `compare` except the metrics."""
+        given = asdict(self)
+        if self.test is None:
+            del given["test"]
+        elif self.split == "last" and self.test.is_integer():
+            given["test"] = int(self.test)
+        return given
 
 
 @dataclass(frozen=True)
 class ReportOptions:
     """Which row the others are tested against, and what is written to files."""
 
-    reference: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The row to test the others against.", show_default="the first")
-    ] = None
-    report: Annotated[str | None, typer.Option(metavar="FILE", help="Write a page with tables and figures (HTML).")] = (
-        None
+    reference: str | None = option(
+        None, "The row to test the others against.", metavar="NAME", show_default="the first"
     )
-    markdown: Annotated[str | None, typer.Option(metavar="FILE", help="Write the tables as Markdown.")] = None
-    csv: Annotated[str | None, typer.Option(metavar="FILE", help="Write the tables as CSV.")] = None
-    latex: Annotated[str | None, typer.Option(metavar="FILE", help="Write the tables as LaTeX.")] = None
+    report: str | None = option(None, "Write a page with tables and figures (HTML).", metavar="FILE")
+    markdown: str | None = option(None, "Write the tables as Markdown.", metavar="FILE")
+    csv: str | None = option(None, "Write the tables as CSV.", metavar="FILE")
+    latex: str | None = option(None, "Write the tables as LaTeX.", metavar="FILE")
 
     def files(self) -> dict[str, str]:
-        """The files that were asked for."""
+        """The files that were asked for, by kind."""
         asked = {"report": self.report, "markdown": self.markdown, "csv": self.csv, "latex": self.latex}
         return {kind: path for kind, path in asked.items() if path is not None}
 
-    def write(self, comparison: "Comparison") -> None:
+    def write(self, summary: "Summary") -> None:
         """Writes them."""
-        from topnrank.experiments.report import tables
-        from topnrank.experiments.report.html import write_report
-        from topnrank.experiments.report.summary import Summary
-        from topnrank.io.atomic import write_atomically
+        from topnrank.experiments.report.data import to_csv
+        from topnrank.experiments.report.html import to_html
+        from topnrank.experiments.report.latex import to_latex
+        from topnrank.experiments.report.markdown import to_markdown
+        from topnrank.io.atomic import write_text
 
-        if not self.files():
-            return
-        summary = Summary.of(comparison, self.reference)
+        formats = {"report": to_html, "markdown": to_markdown, "csv": to_csv, "latex": to_latex}
         for kind, path in self.files().items():
-            if kind == "report":
-                write_report(summary, path)
-            else:
-                text: str = getattr(tables, f"to_{kind}")(summary)
-                write_atomically(path, partial(_write_text, text=text))
-
-
-def _write_text(path: Path, *, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
+            write_text(path, formats[kind](summary))
 
 
 @with_options
 def compare(
-    contest: ModelOptions,
-    design: ExperimentOptions,
-    running: ExecutionOptions,
-    telling: ReportOptions,
-    reading: Reading,
-    printing: Printing,
+    models: ModelOptions,
+    experiment: ExperimentOptions,
+    metrics: MetricOptions,
+    execution: ExecutionOptions,
+    report: ReportOptions,
+    filters: Filters,
+    reading: ReadOptions,
+    output: Output,
 ) -> None:
     """Compare models on the same splits of a file, with tests.
 
     The data are split several times, every model is trained and measured on the same splits, and random, popularity and
-    item-mean stand beside them. The tables show the mean over repeats with its standard deviation, a 95 % bootstrap
-    interval over users, and paired tests per user against one row, corrected for the number of tests (Holm). A model that
-    fails leaves a row that says why. With --folder, a comparison that was killed goes on where it was.
+    item-mean are added as controls. The tables show the mean over repeats with its standard deviation, a 95 % bootstrap
+    interval over users, and paired tests per user against one row, corrected for the number of tests (Holm), with stars
+    where both tests, Student's t and Wilcoxon's, are significant. A model that fails leaves a row that says why. With
+    --folder, a comparison that was killed goes on where it was.
 
     \b
     Examples:
@@ -245,32 +196,26 @@ def compare(
       topnrank compare ratings.csv --models top-n-rank,bpr --protocol both --metric ndcg@10,recall@20 --report page.html
       topnrank compare ratings.csv --models ease,bpr --protocol catalog --split last --metric ndcg@10,novelty@10
     """
+    from topnrank.experiments.compare.rows import make_rows
     from topnrank.experiments.compare.run import compare as run_comparison
-    from topnrank.experiments.report.terminal import as_json, show
-    from topnrank.experiments.statistics import paired_tests
+    from topnrank.experiments.report.data import to_dict
+    from topnrank.experiments.report.summary import Summary
+    from topnrank.experiments.report.terminal import to_terminal
 
-    output = printing.output()
-    models = contest.rows()
-    for path in telling.files().values():
+    rows = models.rows()
+    for path in report.files().values():
         require_writable(path)
-    options = design.options()
-    _check_reference(telling.reference, models, controls=design.controls)
-    data = contest.rows_of_data(reading, output)
-    where: dict[str, Any] = asdict(running) | {"progress": not output.quiet}
-    comparison = run_comparison(models, data, **options, **where)
-    tests = paired_tests(comparison, telling.reference)
-    telling.write(comparison)
-    if not output.as_json:
-        show(comparison, tests, output)
-    for kind, path in telling.files().items():
+    arguments = experiment.arguments() | metrics.arguments() | asdict(execution)
+    if report.reference is not None:  # refused before the work, not after it
+        names = tuple(row.name for row in make_rows(rows, controls=experiment.controls))
+        one_of("--reference", report.reference, names)
+    data = models.read_data(reading, filters, output)
+    comparison = run_comparison(rows, data, **arguments, progress=not output.quiet)
+    summary = Summary.of(comparison, report.reference)
+    report.write(summary)
+    if output.as_json:
+        output.result({"data": models.data, **to_dict(summary), "files": report.files()})
+        return
+    output.show(*to_terminal(summary))
+    for kind, path in report.files().items():
         output.report(f"{kind} written to {path}")
-    if output.as_json:  # intervals of all rows and metrics take a while
-        output.result({"data": contest.data, **as_json(comparison, tests), "files": telling.files()})
-
-
-def _check_reference(reference: str | None, models: "dict[str, Model]", *, controls: bool) -> None:
-    """Refuses an unknown reference before the work, not after it."""
-    from topnrank.experiments.compare.rows import rows_of
-
-    if reference is not None:
-        one_of("--reference", reference, tuple(row.name for row in rows_of(models, controls=controls)))

@@ -1,6 +1,7 @@
 """`topnrank data list`, `fetch` and `describe`."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,22 +9,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from topnrank._checks import one_of
-from topnrank.cli.charts import bars, draw, require_figure
-from topnrank.cli.facts import describe as facts_of
 from topnrank.cli.files import require_writable
-from topnrank.cli.options import Printing, Reading, with_options
+from topnrank.cli.options import STYLE, ReadOptions, argument, option, with_options
 from topnrank.cli.output import Output, facts_table, list_table
-from topnrank.errors import ParameterError
+from topnrank.cli.output import describe as facts_of
+from topnrank.errors import OutputError, ParameterError
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from topnrank import Interactions
     from topnrank.data.summary import Distribution
 
-data = typer.Typer(
-    name="data",
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-)
+FIGURE_FORMATS = (".png", ".svg")
+BAR_WIDTH = 40
+"""Columns of the longest bar."""
+
+data = typer.Typer(name="data", **STYLE)
 
 
 @data.callback(invoke_without_command=True)
@@ -31,7 +33,7 @@ def start(context: typer.Context) -> None:
     """List, fetch and describe public data sets.
 
     MovieLens, Amazon Video Games and RetailRocket, from the addresses of their owners, into your cache folder. Each has
-    terms of use of its own; 'topnrank data list' tells them.
+    terms of use of its own, which 'topnrank data list' shows.
 
     \b
     Where data sets are looked for, in this order:
@@ -45,7 +47,7 @@ def start(context: typer.Context) -> None:
 
 @data.command("list")
 @with_options
-def list_(printing: Printing) -> None:
+def list_(output: Output) -> None:
     """List the data sets, and where they are on this machine.
 
     \b
@@ -53,47 +55,32 @@ def list_(printing: Printing) -> None:
       topnrank data list
       topnrank data list --json
     """
-    from topnrank.data.datasets.registry import DATASETS
-
-    output = printing.output()
-    facts = [_facts_of_set(name) for name in DATASETS]
-    cells = [[one["name"], *(f"{one[k]:,}" for k in ("rows", "users", "items")), one["summary"]] for one in facts]
-    output.show(list_table(["name", "rows", "users", "items", "what it is"], cells))
-    _show_places(facts, output)
-    output.result({"datasets": facts})
-
-
-def _facts_of_set(name: str) -> dict[str, Any]:
     from topnrank.data.datasets.fetch import find_dataset
     from topnrank.data.datasets.registry import DATASETS
 
-    dataset, source = DATASETS[name], find_dataset(name)
-    return {
-        "name": name,
-        "summary": dataset.summary,
-        **dict(zip(("rows", "users", "items"), dataset.counts, strict=True)),
-        "titles": dataset.titles is not None,
-        "address": dataset.address,
-        "license": dataset.license,
-        "here": None if source is None else str(source.path),
-    }
-
-
-def _show_places(facts: list[dict[str, Any]], output: Output) -> None:
-    places = {one["name"]: one["here"] or "not on this machine" for one in facts}
-    output.show("", facts_table(places, title="Where they are"))
+    facts: list[dict[str, Any]] = []
     licenses: dict[str, list[str]] = {}
-    for one in facts:
-        licenses.setdefault(one["license"], []).append(one["name"])
+    for name, dataset in DATASETS.items():
+        source = find_dataset(name)
+        sizes = dict(zip(("rows", "users", "items"), dataset.counts, strict=True))
+        described = {"titles": dataset.titles is not None, "address": dataset.address, "license": dataset.license}
+        here = None if source is None else str(source.path)
+        facts.append({"name": name, "summary": dataset.summary, **sizes, **described, "here": here})
+        licenses.setdefault(dataset.license, []).append(name)
+    cells = [[one["name"], *(f"{one[k]:,}" for k in ("rows", "users", "items")), one["summary"]] for one in facts]
+    output.show(list_table(["name", "rows", "users", "items", "what it is"], cells), "")
+    where = {one["name"]: one["here"] or "not on this machine" for one in facts}
+    output.show(facts_table(where, title="Where they are"), "")
     terms = {", ".join(names): license for license, names in licenses.items()}
-    output.show("", facts_table(terms, title="Terms of use"), "", "fetch one: topnrank data fetch ml-latest-small")
+    output.show(facts_table(terms, title="Terms of use"), "", "fetch one: topnrank data fetch ml-latest-small")
+    output.result({"datasets": facts})
 
 
 @data.command()
 @with_options
 def fetch(
     names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Data sets; 'topnrank data list' names them.")],
-    printing: Printing,
+    output: Output,
 ) -> None:
     """Fetch data sets into the cache folder.
 
@@ -108,7 +95,6 @@ def fetch(
     from topnrank.data.datasets.fetch import fetch_dataset
     from topnrank.data.datasets.registry import DATASETS
 
-    output = printing.output()
     for name in names:
         one_of("the data set", name, tuple(DATASETS))
     facts = []
@@ -122,36 +108,20 @@ def fetch(
 
 
 @dataclass(frozen=True)
-class Describing:
+class DescribeOptions:
     """What to describe, and how."""
 
-    what: Annotated[
-        str, typer.Argument(metavar="NAME_OR_FILE", help="A data set, or a file, folder or glob of your own.")
-    ]
-    min_user_items: Annotated[
-        int | None,
-        typer.Option(help="Leave out users with fewer items.", show_default="0; 10 for amazon-video-games"),
-    ] = None
-    plot: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Also draw a figure (.png or .svg).", show_default="none")
-    ] = None
-
-    def is_dataset(self) -> bool:
-        """Whether `what` names a data set; an error if it names nothing."""
-        from topnrank.data.datasets.registry import DATASETS
-
-        if self.what in DATASETS:
-            return True
-        is_path = Path(self.what).suffix or os.sep in self.what or set(self.what) & set("/*?[")
-        if not is_path and not Path(self.what).expanduser().exists():
-            one_of("the data set (there is no such file either)", self.what, tuple(DATASETS))
-        return False
+    what: str = argument("A data set, or a file, folder or glob of your own.", "NAME_OR_FILE")
+    min_user_items: int | None = option(
+        None, "Leave out users with fewer items.", show_default="0; 10 for amazon-video-games"
+    )
+    plot: str | None = option(None, "Also draw a figure (.png or .svg).", metavar="FILE", show_default="none")
 
 
 @data.command()
 @with_options
-def describe(describing: Describing, reading: Reading, printing: Printing) -> None:
-    """Tell what a data set or a file of your own is like, and draw it.
+def describe(options: DescribeOptions, reading: ReadOptions, output: Output) -> None:
+    """Describe a data set or a file of your own, and draw it.
 
     Users, items, rows, density, ratings, time span; how long the users' lists are; how much of everything the most
     popular items take. A data set that is not on this machine is fetched first.
@@ -164,59 +134,103 @@ def describe(describing: Describing, reading: Reading, printing: Printing) -> No
     """
     from topnrank.data.summary import Distribution
 
-    output = printing.output()
-    if describing.plot is not None:
-        require_figure(describing.plot)
-        require_writable(describing.plot)
-    rows, origin = _load(describing, reading, output)
+    if options.plot is not None:
+        if Path(options.plot).suffix.lower() not in FIGURE_FORMATS:
+            formats = " or ".join(FIGURE_FORMATS)
+            raise OutputError(f"{options.plot}: the name must end in {formats}, which gives the format; rename it")
+        _figure_class()
+        require_writable(options.plot)
+    rows, origin = _load(options, reading, output)
     lists, popularity = Distribution.over_users(rows), Distribution.over_items(rows)
-    facts = origin | _facts_of_rows(rows, lists, popularity)
+    facts = origin | facts_of(rows)
+    del facts["rows_per_user"]  # the list lengths have more detail
+    shares = {"top 1 % of items": popularity.top_share(0.01), "top 10 % of items": popularity.top_share(0.1)}
+    facts |= {"items_per_user": lists.quantiles(), "users_per_item": popularity.quantiles()}
+    facts["popularity"] = {**shares, "gini": popularity.gini()}
     tenths = {f"{10 * k}-{10 * (k + 1)} %": share for k, share in enumerate(popularity.tenths().tolist())}
     output.show(facts_table(facts), "")
-    output.show(bars("List lengths: users by number of items", lists.bins()), "")
-    output.show(bars("Popularity: share of rows by tenth of the items, most popular first", tenths, ".1%"))
-    if describing.plot is not None:
-        draw(describing.plot, Path(describing.what).name, lists, popularity)
-        output.report(f"\nfigure written to {describing.plot}")
+    output.show(_bars("List lengths: users by number of items", lists.bins(), ",.0f"), "")
+    output.show(_bars("Popularity: fraction of rows by tenth of the items, most popular first", tenths, ".1%"))
+    if options.plot is not None:
+        _draw(options.plot, Path(options.what).name, lists, popularity)
+        output.report(f"\nfigure written to {options.plot}")
     charts = {"users_by_list_length": lists.bins(), "share_of_rows_by_tenth_of_items": tenths}
-    output.result({**facts, **charts, "plot": describing.plot})
+    output.result({**facts, **charts, "plot": options.plot})
 
 
-def _facts_of_rows(rows: "Interactions", lists: "Distribution", popularity: "Distribution") -> dict[str, Any]:
-    facts = facts_of(rows)
-    del facts["rows_per_user"]  # told in more detail by the list lengths
-    shares = {"top 1 % of items": popularity.top_share(0.01), "top 10 % of items": popularity.top_share(0.1)}
-    return {
-        **facts,
-        "items_per_user": lists.quantiles(),
-        "users_per_item": popularity.quantiles(),
-        "popularity": {**shares, "gini": popularity.gini()},
-    }
-
-
-def _load(describing: Describing, reading: Reading, output: Output) -> "tuple[Interactions, dict[str, Any]]":
-    """The rows, and where they come from."""
+def _load(options: DescribeOptions, reading: ReadOptions, output: Output) -> "tuple[Interactions, dict[str, Any]]":
+    """The rows, and facts about their origin."""
     import topnrank as tnr
     from topnrank.data.datasets.fetch import fetch_dataset
     from topnrank.data.datasets.registry import DATASETS
 
-    least = describing.min_user_items
-    if not describing.is_dataset():
-        rows = reading.read(describing.what, output)
-        return (rows.filter(min_user_items=least) if least else rows), {"data": describing.what}
-    if reading != Reading():
+    what, least = options.what, options.min_user_items
+    if what not in DATASETS:
+        is_path = Path(what).suffix or os.sep in what or set(what) & set("/*?[")
+        if not is_path and not Path(what).expanduser().exists():
+            one_of("the data set (there is no such file either)", what, tuple(DATASETS))
+        rows = reading.read(what, output)
+        return (rows.filter(min_user_items=least) if least else rows), {"data": what}
+    if reading != ReadOptions():
         raise ParameterError(
-            f"how {describing.what} is written is known; leave out options such as --user, or write"
-            f" ./{describing.what} if you mean a file or folder of that name"
+            f"the format of {what} is known; leave out options such as --user, or write ./{what} if you mean a file or "
+            "folder of that name"
         )
-    source = fetch_dataset(describing.what, progress=not output.quiet).source
-    rows = tnr.load_dataset(describing.what, min_user_items=least)
-    dataset = DATASETS[describing.what]
+    source = fetch_dataset(what, progress=not output.quiet).source
+    rows = tnr.load_dataset(what, min_user_items=least)
+    dataset = DATASETS[what]
     if source.path.name in dataset.substitutes:
         output.note(
             f"{source.path.name} is an extract of {dataset.name}: rows, columns and types are not the official ones"
         )
     whole = dict(zip(("rows", "users", "items"), dataset.counts, strict=True))
     kept = dataset.min_user_items if least is None else least
-    facts = {"data": describing.what, "summary": dataset.summary, "file": str(source.path), "whole_set": whole}
+    facts = {"data": what, "summary": dataset.summary, "file": str(source.path), "whole_set": whole}
     return rows, facts | {"min_user_items": kept, "merged_rows": rows.merged_rows}
+
+
+def _bars(title: str, values: Mapping[str, float], form: str) -> "RenderableType":
+    """One row for each value: its name, a bar, the value."""
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", show_header=False, box=None, padding=(0, 1, 0, 0))
+    for justify in ("right", "left", "right"):
+        table.add_column(justify=justify)
+    longest = max(values.values())
+    for name, value in values.items():
+        table.add_row(name, ProgressBar(total=longest, completed=value, width=BAR_WIDTH), format(value, form))
+    return table
+
+
+def _figure_class() -> Any:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ParameterError("a figure needs Matplotlib; install it with: pip install 'topnrank[report]'") from None
+    return Figure
+
+
+def _draw(path: str, title: str, lists: "Distribution", popularity: "Distribution") -> None:
+    """List lengths on the left, popularity by rank on the right, as a PNG or SVG file."""
+    import numpy as np
+
+    from topnrank.io.atomic import write_atomically
+
+    figure = _figure_class()(figsize=(10, 4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    figure.suptitle(title)
+    shortest, longest = int(lists.counts.min()), int(lists.counts.max())
+    left.hist(lists.counts, bins=np.geomspace(shortest, longest + 1, 30), color="#33658a")
+    left.set(xscale="log", xlabel="items of a user", ylabel="users", title="List lengths")
+    ordered = np.sort(popularity.counts)[::-1]
+    right.plot(np.arange(1, len(ordered) + 1), ordered, color="#b5482a")
+    right.set(xscale="log", yscale="log", xlabel="rank of the item", ylabel="users of the item", title="Popularity")
+    first, tenth = (f"{100 * popularity.top_share(share):.0f} %" for share in (0.01, 0.1))
+    note = f"top 1 % of the items: {first} of rows, top 10 %: {tenth}"
+    right.annotate(note, (0.03, 0.05), xycoords="axes fraction")
+    for axes in (left, right):
+        axes.spines[["top", "right"]].set_visible(False)
+    kind = Path(path).suffix.lower().removeprefix(".")
+    metadata = {"Date": None} if kind == "svg" else None  # the same data give the same file
+    write_atomically(path, lambda temporary: figure.savefig(temporary, format=kind, dpi=150, metadata=metadata))

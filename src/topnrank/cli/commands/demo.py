@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from topnrank.cli.commands.train import fit
-from topnrank.cli.facts import describe
 from topnrank.cli.files import require_writable
-from topnrank.cli.options import Printing, with_options
-from topnrank.cli.output import Output, facts_table, list_table
+from topnrank.cli.options import with_options
+from topnrank.cli.output import Output, describe, facts_table, list_table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -25,7 +24,7 @@ SETTINGS = "Every model at its default settings, none tuned to these made-up dat
 
 @with_options
 def demo(
-    printing: Printing,
+    output: Output,
     folder: Annotated[
         str, typer.Option("--output", "-o", metavar="FOLDER", help=f"Where to save the model, {FILE}.")
     ] = ".",
@@ -43,20 +42,24 @@ def demo(
     """
     import topnrank as tnr
 
-    output = printing.output()
     path = str(Path(folder) / FILE)
     require_writable(path)
     data = tnr.demo_data()
     output.show(facts_table(describe(data), title="The data: made-up ratings of films that do not exist"), "")
     output.progress("compiling kernels, if they are not in the cache yet: half a minute, once on a machine")
-    _compile_kernels()
+    few = tnr.synthetic(20, 20, 200)
+    for model in _models().values():  # so that the seconds in the table are seconds of training
+        tnr.evaluate(model.fit(few), few)
     results = _compare(data, output)
     output.show(_results_table(results), results[-1]["convention"], SETTINGS, "")
     model = _models()["Top-N-Rank (default)"]
     fit(model, data, {}, output)
     model.save(path)
     lists = _lists(model, data)
-    _show_lists(lists, output)
+    for one in lists:
+        rows = [[str(row["rank"]), row["title"], f"{row['score']:.3f}"] for row in one["items"]]
+        output.show(f"User {one['user']} liked: {'; '.join(one['liked'])}")
+        output.show(list_table(["rank", "recommended", "score"], rows))
     output.show(
         f"\nThe model is saved in {path}. What to type next:",
         f"  topnrank recommend {path} --user {model.user_ids_[0]}",
@@ -67,7 +70,7 @@ def demo(
 
 
 def _models() -> "dict[str, Model]":
-    """What is compared."""
+    """The models that are compared."""
     import topnrank as tnr
 
     # One thread: the data are so small that handing out work would take longer than doing it.
@@ -79,15 +82,6 @@ def _models() -> "dict[str, Model]":
         "Popularity": tnr.Popularity(),
         "Random": tnr.Random(),
     }
-
-
-def _compile_kernels() -> None:
-    """Trains the trained models on next to nothing, so that the seconds in the table are seconds of training."""
-    import topnrank as tnr
-
-    few = tnr.synthetic(20, 20, 200)
-    for model in _models().values():
-        tnr.evaluate(model.fit(few), few)
 
 
 def _compare(data: "Interactions", output: Output) -> list[dict[str, Any]]:
@@ -131,10 +125,3 @@ def _lists(model: "Model", data: "Interactions") -> list[dict[str, Any]]:
         rows = [row | {"title": titles[row["item"]]} for row in model.recommend([user], n=10).to_pylist()]
         lists.append({"user": user, "liked": liked, "items": rows})
     return lists
-
-
-def _show_lists(lists: list[dict[str, Any]], output: Output) -> None:
-    for one in lists:
-        rows = [[str(row["rank"]), row["title"], f"{row['score']:.3f}"] for row in one["items"]]
-        output.show(f"User {one['user']} liked: {'; '.join(one['liked'])}")
-        output.show(list_table(["rank", "recommended", "score"], rows))

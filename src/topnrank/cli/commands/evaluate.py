@@ -6,60 +6,36 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from topnrank.cli.files import require_writable, table_format, write_table
-from topnrank.cli.options import Printing, Reading, number, split_list, with_options
-from topnrank.cli.output import list_table
+from topnrank.cli.options import MetricOptions, ModelFile, ReadOptions, option, with_options
+from topnrank.cli.output import Output, list_table
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from topnrank import Evaluation, Interactions, Model
-
-ALL_ROWS = "all"
-"""What --relevant says when every row, or every row with a positive weight, is relevant."""
+    from topnrank import Interactions, Model
 
 
 @dataclass(frozen=True)
-class Measuring:
-    """What to measure, and how."""
+class EvaluateOptions:
+    """Which items are ranked, and what else is written."""
 
-    protocol: Annotated[
-        str | None,
-        typer.Option(
-            help="rated: rank each user's own test items (the paper). catalog: rank all items not seen in training.",
-            show_default="what the model was trained for",
-        ),
-    ] = None
-    metrics: Annotated[
-        str,
-        typer.Option(
-            help="Separated by commas: ndcg, ndcg_graded, map, mrr, err, precision, recall, hit, auc, coverage, novelty, "
-            "popularity; '@k' cuts."
-        ),
-    ] = "ndcg@1,ndcg@3,ndcg@5,ndcg@10,ndcg@20"
-    relevant: Annotated[
-        str,
-        typer.Option(help=f"Lowest rating of a relevant item; '{ALL_ROWS}': every row, or weight > 0 with weights."),
-    ] = "4"
-    per_user: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="Also write each user's values (.csv, .parquet or .jsonl).", show_default="none"
-        ),
-    ] = None
-    threads: Annotated[int, typer.Option(help="Threads; 0 for all cores. The result does not depend on it.")] = 0
-
-    def threshold(self) -> float | None:
-        """The lowest relevant rating; None for all rows."""
-        return None if self.relevant == ALL_ROWS else number("--relevant", self.relevant)
+    protocol: str | None = option(
+        None,
+        "rated: rank each user's own test items (the paper). catalog: rank all items not seen in training.",
+        show_default="the task of the model",
+    )
+    per_user: str | None = option(
+        None, "Also write each user's values (.csv, .parquet or .jsonl).", metavar="FILE", show_default="none"
+    )
+    threads: int = option(0, "Threads; 0 for all cores. The result does not depend on it.")
 
 
 @with_options
 def evaluate(
-    model_file: Annotated[str, typer.Argument(metavar="MODEL", help="A file that 'topnrank train' saved.")],
+    model_file: ModelFile,
     data: Annotated[str, typer.Argument(metavar="DATA", help="Rows that were held out of its training.")],
-    measuring: Measuring,
-    reading: Reading,
-    printing: Printing,
+    options: EvaluateOptions,
+    measured: MetricOptions,
+    reading: ReadOptions,
+    output: Output,
 ) -> None:
     """Measure how well a model ranks rows it was not trained on.
 
@@ -73,33 +49,34 @@ def evaluate(
       topnrank evaluate shop.safetensors test.csv --protocol catalog --metrics recall@20 --relevant all
       topnrank evaluate shop.safetensors test.csv --protocol catalog --metrics ndcg@10,coverage@10,novelty@10
     """
+    import pyarrow as pa
+
     import topnrank as tnr
 
-    output = printing.output()
-    if measuring.per_user is not None:
-        table_format(measuring.per_user)
-        require_writable(measuring.per_user)
+    if options.per_user is not None:
+        table_format(options.per_user)
+        require_writable(options.per_user)
     model = tnr.load(model_file)
     test = model.weigh(reading.read(data, output))
     result = tnr.evaluate(
         model,
         test,
-        protocol=measuring.protocol or model.fitted.facts.get("task", "rated"),  # type: ignore[arg-type]  # checked there
-        metrics=split_list([measuring.metrics]),
-        relevant=measuring.threshold(),
-        num_threads=measuring.threads,
+        protocol=options.protocol or model.fitted.info.task or "rated",  # type: ignore[arg-type]  # checked there
+        num_threads=options.threads,
+        **measured.arguments(),
     )
     if seen := _seen_rows(model, test):
         output.note(f"{seen} of {len(test)} rows were in training; give rows that were held out of it")
-    if measuring.per_user is not None:
-        write_table(measuring.per_user, _per_user(result))
+    if options.per_user is not None:
+        columns = {name: pa.array(values, from_pandas=True) for name, values in result.per_user.items()}
+        write_table(options.per_user, pa.table({"user": pa.array(result.user_ids), **columns}))
     rows = [[name, f"{value:.4f}"] for name, value in result.values.items()]
     output.show(list_table(["metric", "mean over users"], rows), result.convention)
     output.result({"model": model_file, "data": data, **result.to_dict()})
 
 
 def _seen_rows(model: "Model", test: "Interactions") -> int:
-    """How many test rows the model was trained on, which flatters it."""
+    """How many test rows the model was trained on; they flatter it."""
     import numpy as np
 
     users = model.user_map.index(test.users.ids)[test.user_index]
@@ -107,11 +84,3 @@ def _seen_rows(model: "Model", test: "Interactions") -> int:
     known, width = (users >= 0) & (items >= 0), len(model.item_map)
     owners = np.repeat(np.arange(len(model.user_map)), np.diff(model.seen_indptr))
     return int(np.isin((users * width + items)[known], owners * width + model.seen_indices).sum())
-
-
-def _per_user(result: "Evaluation") -> "pa.Table":
-    """One row for each user; empty where the metric is not defined."""
-    import pyarrow as pa
-
-    columns = {name: pa.array(values, from_pandas=True) for name, values in result.per_user.items()}
-    return pa.table({"user": pa.array(result.user_ids), **columns})

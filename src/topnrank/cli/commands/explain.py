@@ -1,55 +1,28 @@
 """`topnrank explain`."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import Any
 
 from topnrank.cli.files import titled, titles_of
-from topnrank.cli.options import Printing, parse_history, with_options
+from topnrank.cli.options import HISTORY, TITLES, ModelFile, option, parse_history, with_options
 from topnrank.cli.output import Output, list_table
 from topnrank.errors import ParameterError
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from topnrank import Model
-
 
 @dataclass(frozen=True)
-class Question:
-    """Whose score of what."""
+class ExplainOptions:
+    """Which item, for which user."""
 
-    item: Annotated[str, typer.Option("--item", "-i", help="The item whose score is to be explained.")]
-    user: Annotated[str | None, typer.Option("--user", "-u", help="A user of the model.")] = None
-    history: Annotated[
-        str | None,
-        typer.Option(metavar="ITEM=RATING,...", help="A user never seen, by items and ratings (or items alone)."),
-    ] = None
-    n: Annotated[int, typer.Option("-n", "--n", help="Rows of the table; JSON has all of them.")] = 10
-    titles: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="CSV, TSV or Parquet with the columns item and title; adds titles."),
-    ] = None
-
-    def answer(self, model: "Model") -> "pa.Table":
-        """The parts of the score."""
-        if (self.user is None) == (self.history is None):
-            raise ParameterError("give exactly one of --user and --history; see --help")
-        if self.n < 1:
-            raise ParameterError(f"-n must be a whole number of at least 1, got {self.n}")
-        if self.history is not None:
-            return model.explain(history=parse_history(self.history), item=self.item)
-        return model.explain(self.user, self.item)
+    item: str = option(..., "The item whose score is to be explained.", "--item", "-i")
+    user: str | None = option(None, "A user of the model.", "--user", "-u")
+    history: str | None = option(None, HISTORY, metavar="ITEM=RATING,...")
+    n: int = option(10, "Rows of the table; JSON has all of them.", "-n", "--n")
+    titles: str | None = option(None, TITLES, metavar="FILE")
 
 
 @with_options
-def explain(
-    model_file: Annotated[str, typer.Argument(metavar="MODEL", help="A file that 'topnrank train' saved.")],
-    question: Question,
-    printing: Printing,
-) -> None:
-    """Tell which of a user's items pulled an item up or down.
+def explain(model_file: ModelFile, options: ExplainOptions, output: Output) -> None:
+    """Show which of a user's items pulled an item up or down.
 
     The score of an item is a sum: what each item of the user's history gives, and the item's bias, which is the same for
     everybody. The parts are exact and add up to the score. Works for models with users as histories (the default).
@@ -61,25 +34,29 @@ def explain(
     """
     import topnrank as tnr
 
-    output = printing.output()
+    if (options.user is None) == (options.history is None):
+        raise ParameterError("give exactly one of --user and --history; see --help")
+    if options.n < 1:
+        raise ParameterError(f"-n must be an integer of at least 1, got {options.n}")
     model = tnr.load(model_file)
-    table = question.answer(model).select(["part", "what", "because"])
-    table = titled(table, titles_of(question.titles, model), "because")
-    _print(table.to_pylist(), question, output)
-
-
-def _print(rows: list[dict[str, Any]], question: Question, output: Output) -> None:
-    """The largest parts, what the others come to, and their sum."""
+    history = None if options.history is None else parse_history(options.history)
+    table = model.explain(options.user, options.item, history=history).select(["part", "what", "because"])
+    rows = titled(table, titles_of(options.titles, model), "because").to_pylist()
     score = sum(row["part"] for row in rows)
-    shown, others = rows[: question.n], rows[question.n :]
-    names = list(shown[0]) if shown else ["part", "what", "because"]
+    _show(rows, score, options, output)
+    output.result({"user": options.user, "item": options.item, "score": score, "parts": rows})
+
+
+def _show(rows: list[dict[str, Any]], score: float, options: ExplainOptions, output: Output) -> None:
+    """Prints the score, its largest parts, and the sum of the others."""
+    largest, others = rows[: options.n], rows[options.n :]
+    names = list(rows[0]) if rows else ["part", "what", "because"]
     cells = [
-        [f"{value:+.4f}" if name == "part" else str("" if value is None else value) for name, value in row.items()]
-        for row in shown
+        [f"{value:+.4f}" if name == "part" else "" if value is None else str(value) for name, value in row.items()]
+        for row in largest
     ]
     if others:
         rest = f"{sum(row['part'] for row in others):+.4f}"
         cells.append([rest, f"{len(others)} others", *[""] * (len(names) - 2)])
-    who = "this history" if question.user is None else f"user {question.user}"
-    output.show(f"item {question.item} for {who}: score {score:.4f}", list_table(names, cells))
-    output.result({"user": question.user, "item": question.item, "score": score, "parts": rows})
+    who = "this history" if options.user is None else f"user {options.user}"
+    output.show(f"item {options.item} for {who}: score {score:.4f}", list_table(names, cells))

@@ -6,18 +6,17 @@ from typing import Annotated, Any
 import typer
 
 from topnrank._checks import one_of
-from topnrank.cli.facts import describe, training_facts
-from topnrank.cli.options import Printing, Reading, with_options
-from topnrank.cli.output import facts_table, list_table
+from topnrank.cli.options import ReadOptions, with_options
+from topnrank.cli.output import Output, describe, facts_table, list_table, training_facts
 
 
 @with_options
 def info(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A model file or a file, folder or glob of data.")],
-    reading: Reading,
-    printing: Printing,
+    reading: ReadOptions,
+    output: Output,
 ) -> None:
-    """Tell what is in a model file or in a file of interactions.
+    """Show what is in a model file or in a file of interactions.
 
     For a model: kind, hyper-parameters, users and items, training, versions. For data: users, items, rows, how ratings
     are distributed, how long the users' lists are, how dense the matrix is, and the time it spans.
@@ -28,7 +27,6 @@ def info(
       topnrank info ratings.csv --user userId --item movieId
       topnrank info ratings.csv --json
     """
-    output = printing.output()
     facts = _model_facts(file) if _is_model(file) else {"kind": "data", **describe(reading.read(file, output))}
     output.show(facts_table({"file": file, **facts}))
     output.result({"file": file, **facts})
@@ -36,7 +34,7 @@ def info(
 
 @with_options
 def models(
-    printing: Printing,
+    output: Output,
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="Only this model, with its hyper-parameters.")
     ] = None,
@@ -50,7 +48,6 @@ def models(
     """
     import topnrank as tnr
 
-    output = printing.output()
     if name is None:
         summaries = {known: kind.summary for known, kind in tnr.MODELS.items()}
         output.show(list_table(["name", "what it is"], [list(row) for row in summaries.items()]))
@@ -80,7 +77,7 @@ def _model_facts(path: str) -> dict[str, Any]:
     from topnrank.io.tensors import read_file
 
     model = tnr.load(path)
-    stored, _ = read_file(path, "model")  # what the file says beyond the model: versions, parameters as JSON
+    stored, _ = read_file(path, "model")  # the file also has versions, and the parameters as JSON
     return {
         "kind": "model",
         "model": model.name,
@@ -90,6 +87,6 @@ def _model_facts(path: str) -> dict[str, Any]:
         "training_rows": len(model.seen_indices),
         **training_facts(model),
         "parameters": stored["parameters"],
-        "data_fingerprint": stored["facts"].get("fingerprint"),
+        "data_fingerprint": stored["info"].get("fingerprint"),
         "versions": stored["versions"],
     }

@@ -1,15 +1,11 @@
 """`topnrank reproduce`."""
 
-import math
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from topnrank._checks import one_of
 from topnrank.cli.files import require_writable
-from topnrank.cli.options import Printing, Reading, with_options
+from topnrank.cli.options import ExecutionOptions, ReadOptions, argument, option, with_options
 from topnrank.cli.output import Output, list_table
 
 if TYPE_CHECKING:
@@ -20,28 +16,23 @@ TABLES = ("table2", "table4")
 
 
 @dataclass(frozen=True)
-class Experiment:
-    """Which table, on which data."""
+class ReproduceOptions:
+    """Which table, on which data, and what is written to files."""
 
-    table: Annotated[str, typer.Argument(metavar="table2|table4", help="The table of the paper.")]
-    data: Annotated[
-        str, typer.Option(help="ml-20m or amazon-video-games (the paper's), ml-1m, ml-100k, ..., or a file of ratings.")
-    ] = "ml-100k"
-    repeats: Annotated[int, typer.Option(help="Random halves.")] = 5
-    fair: Annotated[
-        bool,
-        typer.Option(
-            "--fair",
-            help="table2 only: rate and lambda tuned for each arm, and an arm whose N is larger than any list.",
-        ),
-    ] = False
-    folder: Annotated[
-        str | None,
-        typer.Option(metavar="FOLDER", help="Keep finished cells there; after a kill the same command goes on."),
-    ] = None
-    jobs: Annotated[int, typer.Option(help="Cells at a time, each on one thread.")] = 1
+    table: str = argument("The table of the paper.", "table2|table4")
+    data: str = option(
+        "ml-100k", "ml-20m or amazon-video-games (the paper's), ml-1m, ml-100k, ..., or a file of ratings."
+    )
+    repeats: int = option(5, "Random halves.")
+    fair: bool = option(
+        False,
+        "table2 only: rate and lambda tuned for each arm, and an arm whose N is larger than any list.",
+        "--fair",
+    )
+    report: str | None = option(None, "Also write a page with figures, such as table2.html.", metavar="FILE")
+    markdown: str | None = option(None, "Also write the tables as Markdown.", metavar="FILE")
 
-    def read(self, reading: Reading, output: Output) -> "Interactions":
+    def read(self, reading: ReadOptions, output: Output) -> "Interactions":
         """The file, or the data set of that name."""
         import topnrank as tnr
         from topnrank.io.paths import parse_path
@@ -52,19 +43,11 @@ class Experiment:
 
 
 @with_options
-def reproduce(
-    experiment: Experiment,
-    reading: Reading,
-    printing: Printing,
-    report: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Also write a page with figures, such as table2.html.")
-    ] = None,
-    markdown: Annotated[str | None, typer.Option(metavar="FILE", help="Also write the tables as Markdown.")] = None,
-) -> None:
+def reproduce(experiment: ReproduceOptions, execution: ExecutionOptions, reading: ReadOptions, output: Output) -> None:
     """Run a table of the paper again, beside its published numbers.
 
     The settings are the paper's; the learning rate, which it does not give, is picked on validation data in each repeat.
-    What the paper leaves out stands beside it: random, popularity and item-mean rankings, this library's default
+    The tables add what the paper leaves out: random, popularity and item-mean rankings, this library's default
     Top-N-Rank, seconds, users left out, how many items the cut at N really leaves.
 
     \b
@@ -73,11 +56,13 @@ def reproduce(
       topnrank reproduce table2 --data ml-1m --fair --folder run1 --jobs 4 --report table2.html
       topnrank reproduce table4 --data ml-20m --folder run2 --markdown table4.md
     """
+    from topnrank.experiments.paper.page import to_markdown
     from topnrank.experiments.paper.reproduce import reproduce as run
+    from topnrank.experiments.report.html import write_report
+    from topnrank.io.atomic import write_text
 
-    output = printing.output()
     one_of("the table", experiment.table, TABLES)
-    for path in (report, markdown):
+    for path in (experiment.report, experiment.markdown):
         if path is not None:
             require_writable(path)
     data = experiment.read(reading, output)
@@ -87,54 +72,32 @@ def reproduce(
         name=experiment.data,
         fair=experiment.fair,
         repeats=experiment.repeats,
-        folder=experiment.folder,
-        jobs=experiment.jobs,
+        folder=execution.folder,
+        jobs=execution.jobs,
         progress=not output.quiet,
     )
     _show(made, output)
-    _write(made, report, markdown)
-    output.result({**made.to_dict(), "files": {"report": report, "markdown": markdown}})
-
-
-def _write(made: "Reproduction", report: str | None, markdown: str | None) -> None:
-    from topnrank.experiments.paper.page import to_markdown
-    from topnrank.io.atomic import write_atomically
-
-    if markdown is not None:
-        text = to_markdown(made)
-
-        def write(temporary: Path) -> None:
-            temporary.write_text(text, encoding="utf-8")
-
-        write_atomically(markdown, write)
-    if report is not None:
-        from topnrank.experiments.report.html import write_report
-
-        write_report(made.comparison, report)
+    if experiment.markdown is not None:
+        write_text(experiment.markdown, to_markdown(made))
+    if experiment.report is not None:
+        write_report(made.summary, experiment.report)
+    files = {"report": experiment.report, "markdown": experiment.markdown}
+    output.result({**made.to_dict(), "files": files})
 
 
 def _show(made: "Reproduction", output: Output) -> None:
-    from topnrank.experiments.paper.published import METRICS
+    """Means, effective N, seconds, users left out and tests."""
+    from topnrank.experiments.paper.page import PAIR_HEADER, TESTS, pair_cells, score_cells
 
-    rows = []
-    for name in made.rows:
-        theirs, detail = made.published(name), made.detail(name)
-        cells = [
-            f"{ours:.4f}" + (f" / {theirs[at]:.4f}" if theirs else "") if math.isfinite(ours) else "failed"
-            for at, ours in enumerate(made.mean(name))
-        ]
-        active = "" if detail.effective_n is None else f"{detail.effective_n:.1f}"
-        rows.append([name, *cells, active, f"{detail.seconds:.2f}"])
-    paper = " (ours / paper)" if made.plan.published else ""
-    heads = ["method", *METRICS, "effective N", "seconds"]
-    output.show(list_table(heads, rows, title=f"{made.plan.title}, on {made.plan.name}{paper}"))
+    heads, rows = score_cells(made)
+    for cells in rows:
+        detail = made.detail(cells[0])
+        cells += ["" if detail.effective_n is None else f"{detail.effective_n:.1f}", f"{detail.seconds:.2f}"]
+    heads += ["effective N", "seconds"]
+    output.show(list_table(heads, rows, title=f"{made.plan.title}, on {made.plan.name}"))
     for name in made.rows:
         if (error := made.comparison.error(name)) is not None:
             output.note(f"{name}: {error}")
-    out = made.users_left_out()
-    output.show(
-        f"Users left out because no test item of theirs is relevant, by repeat: {', '.join(map(str, out)) or '-'}"
-    )
-    for test in made.tests():
-        interval = f"[{test.interval[0]:+.4f}, {test.interval[1]:+.4f}]"
-        output.show(f"{test.first} - {test.second}: {test.difference:+.4f} {interval} {test.metric}")
+    out = ", ".join(map(str, made.users_left_out())) or "-"
+    output.show(f"Users left out because no test item of theirs is relevant, by repeat: {out}")
+    output.show("", list_table(PAIR_HEADER, pair_cells(made), title="Differences per user, NDCG@10"), TESTS)

@@ -4,17 +4,16 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from topnrank.cli.facts import users_with_one_row
-from topnrank.cli.options import Reading
+from topnrank.cli.commands.train import TrafficWatch, log_training_notes
+from topnrank.cli.options import ReadOptions
 from topnrank.cli.output import Output
-from topnrank.cli.training_notes import TrafficWatch, log_training_notes
 
 if TYPE_CHECKING:
     from topnrank import Model
     from topnrank.spark.data.interactions import SparkInteractions
 
 
-def rows_in_cluster(path: str, reading: Reading, reason: str | None, output: Output) -> "SparkInteractions | None":
+def rows_in_cluster(path: str, reading: ReadOptions, reason: str | None, output: Output) -> "SparkInteractions | None":
     """The rows as blocks in the cluster; None, and a note, for a `reason` that needs them on the driver or for one found."""
     from topnrank.data.datasets.registry import DATASETS
     from topnrank.spark.data.files import UnsupportedBySparkError
@@ -29,12 +28,11 @@ def rows_in_cluster(path: str, reading: Reading, reason: str | None, output: Out
         output.note(f"{found}: rows are read on the driver")
         return None
     output.note(f"{path}: rows are read by the executors")
-    if data.merged_rows:
-        reading.tell_merged(path, data.merged_rows, output)
+    reading.note_merged(path, data.merged_rows, output)
     return data
 
 
-def _read(path: str, reading: Reading) -> "SparkInteractions":
+def _read(path: str, reading: ReadOptions) -> "SparkInteractions":
     from topnrank._checks import one_of
     from topnrank.data.readers.files import FORMATS
     from topnrank.data.readers.request import Request
@@ -63,6 +61,6 @@ def fit_in_cluster(
     fitted = served.to_local()
     served.unpersist()
     data.unpersist()
-    log_training_notes(fitted, users_with_one_row(fitted.fitted.indptr), output)
-    watch.tell(output)
+    log_training_notes(fitted, fitted.fitted.indptr, output)
+    watch.log(output)
     return fitted, seconds

@@ -1,68 +1,64 @@
 """`topnrank tune`."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from topnrank._checks import one_of
 from topnrank.cli.files import require_writable
-from topnrank.cli.options import Printing, Reading, parse_feedback, parse_settings, share, with_options
-from topnrank.cli.output import Output, facts_table, list_table, shown
+from topnrank.cli.options import (
+    Filters,
+    ReadOptions,
+    argument,
+    fraction,
+    make_model,
+    option,
+    parse_feedback,
+    parse_settings,
+    with_options,
+)
+from topnrank.cli.output import Output, facts_table, format_value, list_table
 from topnrank.errors import ParameterError
 
 if TYPE_CHECKING:
     from topnrank import Interactions, Model
     from topnrank.experiments.tuning.tune import Tuned
 
-SHOWN = 5
+MAX_SHOWN = 5
 """So many of the best trials are printed; --json has all."""
 
 
 @dataclass(frozen=True)
-class Searching:
+class SearchOptions:
     """What to search, and how."""
 
-    model: Annotated[str, typer.Option("--model", "-m", help="Name of the model; 'topnrank models' lists them.")] = (
-        "top-n-rank"
+    model: str = option("top-n-rank", "Name of the model; 'topnrank models' lists them.", "--model", "-m")
+    trials: int = option(50, "Settings to try, those already in the study file included.")
+    metric: str = option("ndcg@10", "What to maximize on the validation rows.")
+    validation: float = fraction(0.25, "Fraction of each user's items to validate on.")
+    patience: int = option(12, "Rounds without a better value before a trial stops.")
+    study: str | None = option(
+        None,
+        "Keep the trials there (SQLite); after a kill the same command goes on from it.",
+        metavar="FILE",
+        show_default="in memory",
     )
-    trials: Annotated[int, typer.Option(help="Settings to try, those already in the study file included.")] = 50
-    metric: Annotated[str, typer.Option(help="What to maximize on the validation rows.")] = "ndcg@10"
-    validation: Annotated[
-        float, typer.Option(callback=share, metavar="SHARE", help="Share of each user's items to validate on.")
-    ] = 0.25
-    patience: Annotated[int, typer.Option(help="Rounds without a better value before a trial stops.")] = 12
-    study: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Keep the trials there (SQLite); after a kill the same command goes on from it.",
-            show_default="in memory",
-        ),
-    ] = None
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="NAME=VALUE", help="A hyper-parameter to keep instead of searching; may be repeated."
-        ),
-    ] = None
-    feedback: Annotated[
-        str | None,
-        typer.Option(help="How a row becomes a weight, as for 'topnrank train'.", show_default="by the data"),
-    ] = None
-    learn_weights: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TYPE",
-            help="For events: search what the other feedback types are worth beside this one, instead of hyper-parameters.",
-            show_default="none",
-        ),
-    ] = None
-    seed: Annotated[int, typer.Option(help="Random numbers of --holdout, validation rows and search.")] = 0
-    threads: Annotated[int, typer.Option(help="Threads; 0 for all cores. The result does not depend on it.")] = 0
+    settings: list[str] | None = option(
+        None, "A hyper-parameter to keep instead of searching; may be repeated.", "--set", metavar="NAME=VALUE"
+    )
+    feedback: str | None = option(
+        None, "How a row becomes a weight, as for 'topnrank train'.", show_default="by the data"
+    )
+    learn_weights: str | None = option(
+        None,
+        "For events: search what the other feedback types are worth beside this one, instead of hyper-parameters.",
+        metavar="TYPE",
+        show_default="none",
+    )
+    seed: int = option(0, "Random numbers of --holdout, validation rows and search.")
+    threads: int = option(0, "Threads; 0 for all cores. The result does not depend on it.")
 
-    def options(self, known: tuple[str, ...]) -> dict[str, Any]:
-        """The options of the library's `tune`, for a model with the parameters `known`."""
+    def arguments(self, known: tuple[str, ...]) -> dict[str, Any]:
+        """The arguments of the library's `tune`, for a model with the parameters `known`."""
         fixed = parse_settings(self.settings or ())
         if self.feedback is not None:
             fixed["feedback"] = parse_feedback(self.feedback)
@@ -73,40 +69,21 @@ class Searching:
 
 
 @dataclass(frozen=True)
-class Material:
-    """Which rows of which file."""
+class TuneOptions:
+    """Which rows of which file may be looked at, and where the result goes."""
 
-    data: Annotated[str, typer.Argument(metavar="DATA", help="Training data: a file, folder or glob, as for 'train'.")]
-    holdout: Annotated[
-        float | None,
-        typer.Option(
-            callback=share,
-            metavar="SHARE",
-            help="Never look at these rows: the same that 'train --holdout SHARE' with the same seed keeps for testing.",
-        ),
-    ] = None
-    min_user_items: Annotated[int, typer.Option(help="Leave out users with fewer items.")] = 0
-    min_item_users: Annotated[int, typer.Option(help="Leave out items with fewer users; done before the users.")] = 0
-
-    def rows(self, reading: Reading, seed: int, output: Output) -> "Interactions":
-        """What may be looked at."""
-        import topnrank as tnr
-
-        data = reading.read(self.data, output)
-        if self.min_user_items or self.min_item_users:
-            data = data.filter(min_user_items=self.min_user_items, min_item_users=self.min_item_users)
-        return data if self.holdout is None else tnr.split_per_user(data, test=self.holdout, seed=seed)[0]
+    data: str = argument("Training data: a file, folder or glob, as for 'train'.", "DATA")
+    holdout: float | None = fraction(
+        None, "Never look at these rows: the same that 'train --holdout FRACTION' with the same seed keeps for testing."
+    )
+    save_params: str | None = option(
+        None, "Write the best hyper-parameters there, for 'train --params'.", metavar="FILE"
+    )
 
 
 @with_options
 def tune(
-    material: Material,
-    searching: Searching,
-    reading: Reading,
-    printing: Printing,
-    save_params: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Write the best hyper-parameters there, for 'train --params'.")
-    ] = None,
+    options: TuneOptions, searching: SearchOptions, filters: Filters, reading: ReadOptions, output: Output
 ) -> None:
     """Search a model's hyper-parameters on validation data.
 
@@ -121,26 +98,27 @@ def tune(
       topnrank evaluate movies.safetensors movies.test.parquet
 
     \b
-      topnrank tune ratings.csv --model list-pmf --set users=factors --set factors=10 --metric map@10
+      topnrank tune ratings.csv --model list-pmf --set user_representation=factors --set factors=10 --metric map@10
       topnrank tune events.csv --model ease --learn-weights buy --trials 30 --save-params best.json
     """
     import topnrank as tnr
     from topnrank.experiments.tuning.tune import tune as search
 
-    output = printing.output()
     kind = tnr.MODELS[one_of("--model", searching.model, tuple(tnr.MODELS))]
-    options = searching.options(tuple(kind().get_params()))
-    if save_params is not None:
-        require_writable(save_params)
-    rows = material.rows(reading, searching.seed, output)
+    arguments = searching.arguments(tuple(kind().get_params()))
+    if options.save_params is not None:
+        require_writable(options.save_params)
+    rows = filters.apply(reading.read(options.data, output), output)
+    if options.holdout is not None:
+        rows, _ = tnr.split_per_user(rows, test=options.holdout, seed=searching.seed)
     if searching.learn_weights is not None:
-        return learn(kind, rows, searching, save_params, output)
+        return _learn_event_weights(make_model(kind, arguments["fixed"]), rows, searching, options.save_params, output)
     if searching.study is not None:
         output.note(f"after an interruption the same command goes on from {searching.study}")
-    found = search(kind, rows, progress=not output.quiet, **options)
-    if save_params is not None:
-        found.save_params(save_params)
-    return _report(found, rows, save_params, output)
+    found = search(kind, rows, progress=not output.quiet, **arguments)
+    if options.save_params is not None:
+        found.save_params(options.save_params)
+    return _report(found, rows, options.save_params, output)
 
 
 def _report(found: "Tuned", rows: "Interactions", path: str | None, output: Output) -> None:
@@ -156,7 +134,11 @@ def _report(found: "Tuned", rows: "Interactions", path: str | None, output: Outp
     searched = [*found.trials[0]["settings"], *(["epochs"] if found.trials[0]["epochs"] else [])]
     best = {name: encode(found.params[name]) for name in searched}
     complete = [trial for trial in found.trials if trial["state"] == "complete"]
-    table = [_row(trial, found.metric) for trial in sorted(complete, key=lambda one: -one[found.metric])[:SHOWN]]
+    table = []
+    for trial in sorted(complete, key=lambda one: -one[found.metric])[:MAX_SHOWN]:
+        settings = " · ".join(f"{name} {format_value(value)}" for name, value in trial["settings"].items())
+        numbers = [f"{trial[found.metric]:.4f}", format_value(trial["epochs"]), f"{trial['seconds']:.1f}"]
+        table.append([str(trial["trial"]), *numbers, settings])
     output.show(facts_table({**facts, **best}, title="Best on validation data"), "")
     output.show(list_table(["trial", found.metric, "epochs", "seconds", "settings"], table, title="The best trials"))
     if path is not None:
@@ -165,7 +147,9 @@ def _report(found: "Tuned", rows: "Interactions", path: str | None, output: Outp
     output.result({**facts, "best": best, "records": trials, "file": path})
 
 
-def learn(kind: "type[Model]", rows: "Interactions", searching: Searching, path: str | None, output: Output) -> None:
+def _learn_event_weights(
+    model: "Model", rows: "Interactions", searching: SearchOptions, path: str | None, output: Output
+) -> None:
     """Searches event weights instead of hyper-parameters, and reports them."""
     from topnrank.experiments.tuning.event_weights import learn_event_weights
     from topnrank.models.persistence import write_params
@@ -173,14 +157,14 @@ def learn(kind: "type[Model]", rows: "Interactions", searching: Searching, path:
     if searching.feedback is not None or searching.study is not None:
         other = "--feedback" if searching.feedback is not None else "--study"
         raise ParameterError(f"{other} does not go with --learn-weights; leave one out")
-    model = kind().set_params(**searching.options(tuple(kind().get_params()))["fixed"])
-    names = {"trials": searching.trials, "metric": searching.metric, "seed": searching.seed}
     found = learn_event_weights(
         model,
         rows,
         target=str(searching.learn_weights),
+        trials=searching.trials,
+        metric=searching.metric,
+        seed=searching.seed,
         progress=not output.quiet,
-        **names,  # type: ignore[arg-type]
     )
     if path is not None:
         facts = {"metric": found.metric, "validation_value": found.value, "trials": len(found.trials)}
@@ -191,8 +175,3 @@ def learn(kind: "type[Model]", rows: "Interactions", searching: Searching, path:
     text = ",".join(f"{name}={weight:g}" for name, weight in weights.items())
     output.show(f"use them: topnrank train DATA -o MODEL --model {model.name} --feedback events:{text}")
     output.result({**facts, "weights": dict(found.feedback.weights), "records": found.trials, "file": path})
-
-
-def _row(trial: dict[str, Any], metric: str) -> list[str]:
-    settings = " · ".join(f"{name} {shown(value)}" for name, value in trial["settings"].items())
-    return [str(trial["trial"]), f"{trial[metric]:.4f}", shown(trial["epochs"]), f"{trial['seconds']:.1f}", settings]

@@ -3,10 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Literal
+from typing import Literal, NamedTuple
 
 _GROUPLENS = "https://files.grouplens.org/datasets/movielens/"
 _RESEARCH = "research use only, no redistribution; cite Harper and Konstan 2015 (doi.org/10.1145/2827872)"
+
+
+class Counts(NamedTuple):
+    """Rows of a whole data set, and the users and items that occur in them."""
+
+    rows: int
+    users: int
+    items: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +51,7 @@ class Dataset:
     archive: str
     """Name of the archive on disk and at a mirror."""
     rows: RowsFile
-    counts: tuple[int, int, int]
-    """Rows of the whole set, and the users and items that occur in them."""
+    counts: Counts
     license: str
     titles: TitlesFile | None = None
     md5: str | None = None
@@ -78,31 +85,22 @@ class Dataset:
 _HALF_STARS = {"user": "userId", "item": "movieId", "rating": "rating", "timestamp": "timestamp"}
 
 
-def _movielens(name: str, summary: str, counts: tuple[int, int, int], md5: str | None) -> Dataset:
-    """A set of the kind published since 2015: CSV files with headers."""
+def _movielens(
+    name: str,
+    summary: str,
+    counts: Counts,
+    md5: str | None,
+    rows: RowsFile | None = None,
+    titles: TitlesFile | None = None,
+) -> Dataset:
+    """A set of GroupLens; those published since 2015 are CSV files with headers and standard names."""
     return Dataset(
         name=name,
         summary=summary,
         address=f"{_GROUPLENS}{name}.zip",
         archive=f"{name}.zip",
-        rows=RowsFile(member=f"{name}/ratings.csv", columns=_HALF_STARS),
-        titles=TitlesFile(member=f"{name}/movies.csv"),
-        counts=counts,
-        license=_RESEARCH,
-        md5=md5,
-        has_md5_beside=True,
-    )
-
-
-def _movielens_colons(name: str, summary: str, counts: tuple[int, int, int], md5: str, titles: TitlesFile) -> Dataset:
-    """A set of the kind published before: "::" between the columns."""
-    return Dataset(
-        name=name,
-        summary=summary,
-        address=f"{_GROUPLENS}{name}.zip",
-        archive=f"{name}.zip",
-        rows=RowsFile(member=titles.member.replace("movies", "ratings"), separator="::"),
-        titles=titles,
+        rows=rows or RowsFile(member=f"{name}/ratings.csv", columns=_HALF_STARS),
+        titles=titles or TitlesFile(member=f"{name}/movies.csv"),
         counts=counts,
         license=_RESEARCH,
         md5=md5,
@@ -111,46 +109,47 @@ def _movielens_colons(name: str, summary: str, counts: tuple[int, int, int], md5
 
 
 _ALL = (
-    Dataset(
-        name="ml-100k",
-        summary="MovieLens 100K, 1997-1998: whole stars",
-        address=f"{_GROUPLENS}ml-100k.zip",
-        archive="ml-100k.zip",
-        rows=RowsFile(member="ml-100k/u.data", separator="\t"),
-        titles=TitlesFile(member="ml-100k/u.item", separator="|", encoding="latin-1", has_header=False),
-        counts=(100_000, 943, 1_682),
-        license=_RESEARCH,
-        md5="0e33842e24a9c977be4e0107933c0723",
-        has_md5_beside=True,
+    _movielens(
+        "ml-100k",
+        "MovieLens 100K, 1997-1998: whole stars",
+        Counts(100_000, 943, 1_682),
+        "0e33842e24a9c977be4e0107933c0723",
+        RowsFile(member="ml-100k/u.data", separator="\t"),
+        TitlesFile(member="ml-100k/u.item", separator="|", encoding="latin-1", has_header=False),
     ),
-    _movielens_colons(
+    _movielens(
         "ml-1m",
         "MovieLens 1M, 2000-2003: whole stars",
-        (1_000_209, 6_040, 3_706),
+        Counts(1_000_209, 6_040, 3_706),
         "c4d9eecfca2ab87c1945afe126590906",
+        RowsFile(member="ml-1m/ratings.dat", separator="::"),
         TitlesFile(member="ml-1m/movies.dat", separator="::", encoding="latin-1", has_header=False),
     ),
-    _movielens_colons(
+    _movielens(
         "ml-10m",
         "MovieLens 10M, 1995-2009: half stars",
-        (10_000_054, 69_878, 10_677),
+        Counts(10_000_054, 69_878, 10_677),
         "ce571fd55effeba0271552578f2648bd",
+        RowsFile(member="ml-10M100K/ratings.dat", separator="::"),
         TitlesFile(member="ml-10M100K/movies.dat", separator="::", has_header=False),
     ),
     _movielens(
         "ml-20m",
         "MovieLens 20M, 1995-2015: half stars; the paper's first set",
-        (20_000_263, 138_493, 26_744),
+        Counts(20_000_263, 138_493, 26_744),
         "cd245b17a1ae2cc31bb14903e1204af3",
     ),
     _movielens(
         "ml-25m",
         "MovieLens 25M, 1995-2019: half stars",
-        (25_000_095, 162_541, 59_047),
+        Counts(25_000_095, 162_541, 59_047),
         "6b51fb2759a8657d3bfcbfc42b592ada",
     ),
     _movielens(
-        "ml-latest-small", "MovieLens, a small set for trying out; it changes over time", (100_836, 610, 9_724), None
+        "ml-latest-small",
+        "MovieLens, a small set for trying out; it changes over time",
+        Counts(100_836, 610, 9_724),
+        None,
     ),
     Dataset(
         name="amazon-video-games",
@@ -158,7 +157,7 @@ _ALL = (
         address="https://snap.stanford.edu/data/amazon/productGraph/categoryFiles/ratings_Video_Games.csv",
         archive="ratings_Video_Games.csv",
         rows=RowsFile(member="ratings_Video_Games.csv", duplicates="last"),
-        counts=(1_324_753, 826_767, 50_210),
+        counts=Counts(1_324_753, 826_767, 50_210),
         license="no license stated; cite McAuley et al. 2015 (doi.org/10.1145/2766462.2767755)",
         min_user_items=10,
         substitutes={"amazon-video-games-2014-sasrec.parquet": {"timestamp": "position"}},
@@ -174,7 +173,7 @@ _ALL = (
             duplicates="last",  # a visitor views an item again and again
             ticks_per_second=1000,
         ),
-        counts=(2_756_101, 1_407_580, 235_061),
+        counts=Counts(2_756_101, 1_407_580, 235_061),
         license="CC BY-NC-SA 4.0; kaggle.com/datasets/retailrocket/ecommerce-dataset",
         substitutes={"retail-rocket-sslrec.parquet": {}},
     ),

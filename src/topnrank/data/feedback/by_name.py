@@ -5,36 +5,16 @@ from dataclasses import fields, replace
 from typing import Any
 
 from topnrank._checks import one_of
+from topnrank.data.feedback import policies
 from topnrank.data.feedback.grades import Graded, Grades, Relevance
-from topnrank.data.feedback.policies import (
-    Centered,
-    ConversionRate,
-    EventWeights,
-    Feedback,
-    ItemCount,
-    Threshold,
-    Unary,
-    WeightColumn,
-)
+from topnrank.data.feedback.policies import Centered, ConversionRate, Feedback, ItemCount, Unary, WeightColumn
 from topnrank.data.feedback.recency import Recency
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError, ParameterError
 
-_KINDS: Mapping[str, type[Any]] = {
-    policy.kind: policy
-    for policy in (
-        Threshold,
-        Centered,
-        Grades,
-        Relevance,
-        WeightColumn,
-        Unary,
-        ItemCount,
-        ConversionRate,
-        EventWeights,
-        Recency,
-    )
-}
+_RATINGS = (policies.Threshold, Centered, Grades, Relevance)
+_EVENTS = (WeightColumn, Unary, ItemCount, ConversionRate, policies.EventWeights, Recency)
+_KINDS: Mapping[str, type[Any]] = {policy.kind: policy for policy in (*_RATINGS, *_EVENTS)}
 
 
 def feedback_from(value: str | Feedback | None, data: Interactions) -> Feedback:
@@ -47,14 +27,14 @@ def feedback_from(value: str | Feedback | None, data: Interactions) -> Feedback:
 
 
 def feedback_named(name: str) -> Feedback:
-    """The policy of that name with its defaults; events have no default weights, recency nothing that it fades."""
+    """The policy of that name with its defaults; not "events" and "recency", which have required settings."""
     names = tuple(known for known in _KINDS if known not in ("events", "recency"))
     policy: Feedback = _KINDS[one_of("feedback", name, names)]()
     return policy
 
 
 def fitted_feedback(policy: Feedback, data: Interactions) -> Feedback:
-    """`policy` with all that it takes from the rows it weighs taken from `data`, to weigh other rows by the same."""
+    """`policy` fitted to `data` (rates, largest grade, latest time), to weigh other rows by the same values."""
     if isinstance(policy, ConversionRate):
         return policy.event_weights(data)
     if isinstance(policy, ItemCount | Recency):
@@ -63,7 +43,7 @@ def fitted_feedback(policy: Feedback, data: Interactions) -> Feedback:
 
 
 def remembered(policy: Feedback) -> dict[str, Any] | None:
-    """What a file keeps of a fitted policy; None for one of the user's own."""
+    """The policy as JSON values for a model file; None for a class that is not of topnrank."""
     return policy.to_dict() if type(policy) in _KINDS.values() else None
 
 

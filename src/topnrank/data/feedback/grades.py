@@ -6,25 +6,23 @@ who come later. Where the data has no ratings, its weights are the grades.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from topnrank._checks import require_number
 from topnrank._typing import Float64Array
-from topnrank.data.feedback.policies import Unary, WeightColumn, described, rated_pairs
+from topnrank.data.feedback.policies import Policy, Unary, WeightColumn, rated_pairs
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError
 
 
 @dataclass(frozen=True)
-class Graded(ABC):
-    """What the policies share: the top of the scale."""
+class Graded(Policy, ABC):
+    """A policy on a scale with a largest grade."""
 
     maximum: float | None = None
     """The largest grade; None for the largest of the training rows."""
-
-    kind: ClassVar[str]
 
     def __post_init__(self) -> None:
         if self.maximum is not None:
@@ -52,10 +50,6 @@ class Graded(ABC):
     @abstractmethod
     def weight(self, grades: Float64Array, maximum: float) -> Float64Array:
         """Weights of grades on a scale that ends at `maximum`."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """See `Feedback`."""
-        return described(self)
 
 
 @dataclass(frozen=True)

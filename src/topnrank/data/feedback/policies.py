@@ -2,7 +2,7 @@
 
 A policy takes Interactions and returns Interactions with `weights`, one row for each pair, without types. Ratings and
 timestamps are kept. Weights above zero mean liked, below zero disliked. Several types of feedback on one pair are
-combined by a rule that each policy states:
+combined by a rule:
 
     max     the row of the largest absolute weight; ties: the latest, then the last type by name
     sum     weights and ratings add up, with the latest timestamp
@@ -39,9 +39,21 @@ class Feedback(Protocol):
         """What `feedback_from_dict` reads; holds JSON values only."""
 
 
+class Policy:
+    """A policy whose settings are the fields of a dataclass."""
+
+    kind: ClassVar[str]
+    """The name of the policy in files and on the command line."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The kind and the settings, as JSON values."""
+        settings = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
+        return {"kind": self.kind} | {name: _json_value(value) for name, value in settings.items()}
+
+
 @final
 @dataclass(frozen=True)
-class Threshold:
+class Threshold(Policy):
     """+1 for ratings of at least `at`, -1 below (the paper); of several types the latest, else the largest rating."""
 
     kind: ClassVar[str] = "threshold"
@@ -56,14 +68,10 @@ class Threshold:
         data, ratings = rated_pairs(data, "Threshold")
         return data.with_weights(np.where(ratings >= self.at, np.float32(1), np.float32(-1)))
 
-    def to_dict(self) -> dict[str, Any]:
-        """See `Feedback`."""
-        return described(self)
-
 
 @final
 @dataclass(frozen=True)
-class Centered:
+class Centered(Policy):
     """The rating minus the mean rating of the user; of several types the latest, else the largest rating."""
 
     kind: ClassVar[str] = "centered"
@@ -75,14 +83,10 @@ class Centered:
         means = np.bincount(data.user_index, weights=ratings, minlength=data.n_users) / counts
         return data.with_weights((ratings - means[data.user_index]).astype(np.float32))
 
-    def to_dict(self) -> dict[str, Any]:
-        """See `Feedback`."""
-        return described(self)
-
 
 @final
 @dataclass(frozen=True)
-class EventWeights:
+class EventWeights(Policy):
     """A weight for each type, such as {"buy": 1, "view": 0.1, "dislike": -1}; several types of a pair by `combine`."""
 
     kind: ClassVar[str] = "events"
@@ -111,15 +115,11 @@ class EventWeights:
         table = np.array([self.weights.get(name, 0.0) for name in data.type_names], dtype=np.float32)
         return _combined(data.with_weights(table[types]), self.combine)
 
-    def to_dict(self) -> dict[str, Any]:
-        """See `Feedback`."""
-        return described(self)
-
 
 @final
 @dataclass(frozen=True)
-class ConversionRate:
-    """The weight of a type is the share of its (user, item) pairs that also have the `target` type, which has 1.
+class ConversionRate(Policy):
+    """The weight of a type is the fraction of its (user, item) pairs that also have the `target` type, which has 1.
 
     Several types of a pair are combined by `combine`.
     """
@@ -153,14 +153,10 @@ class ConversionRate:
         )
         return EventWeights(dict(zip(data.type_names, rates.tolist(), strict=True)), self.combine)
 
-    def to_dict(self) -> dict[str, Any]:
-        """See `Feedback`."""
-        return described(self)
-
 
 @final
 @dataclass(frozen=True)
-class WeightColumn:
+class WeightColumn(Policy):
     """The weights given with the data; several types of a pair by `combine`."""
 
     kind: ClassVar[str] = "weights"
@@ -175,14 +171,10 @@ class WeightColumn:
         _needed(data.weights, "WeightColumn", "weights")
         return _combined(data, self.combine)
 
-    def to_dict(self) -> dict[str, Any]:
-        """See `Feedback`."""
-        return described(self)
-
 
 @final
 @dataclass(frozen=True)
-class Unary:
+class Unary(Policy):
     """Weight 1 for every pair; of several types the latest, else the last by name."""
 
     kind: ClassVar[str] = "unary"
@@ -191,14 +183,10 @@ class Unary:
         """`data` with weights of 1."""
         return _combined(data.with_weights(np.ones(len(data), dtype=np.float32)), "max")
 
-    def to_dict(self) -> dict[str, Any]:
-        """See `Feedback`."""
-        return described(self)
-
 
 @final
 @dataclass(frozen=True)
-class ItemCount:
+class ItemCount(Policy):
     """The weights of `base` times |I_u| ** `power`, the number of the user's items (suggested in the paper)."""
 
     kind: ClassVar[str] = "item-count"
@@ -217,16 +205,6 @@ class ItemCount:
         counts = np.maximum(np.diff(data.indptr), 1).astype(np.float64)
         with np.errstate(over="ignore"):
             return data.with_weights((weights * (counts**self.power)[data.user_index]).astype(np.float32))
-
-    def to_dict(self) -> dict[str, Any]:
-        """See `Feedback`."""
-        return described(self)
-
-
-def described(policy: Any) -> dict[str, Any]:
-    """The kind and the settings of a policy, as JSON values."""
-    settings = {one.name: getattr(policy, one.name) for one in fields(policy)}
-    return {"kind": policy.kind} | {name: _json_value(value) for name, value in settings.items()}
 
 
 def _json_value(value: Any) -> Any:

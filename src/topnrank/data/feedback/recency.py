@@ -1,13 +1,13 @@
 """Recency: older feedback counts less."""
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 import numpy as np
 
 from topnrank._checks import require_number
 from topnrank._typing import Int64Array
-from topnrank.data.feedback.policies import Feedback, ItemCount, described
+from topnrank.data.feedback.policies import Feedback, ItemCount, Policy
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError, ParameterError
 
@@ -17,7 +17,7 @@ DAY = 86_400.0
 
 @final
 @dataclass(frozen=True)
-class Recency:
+class Recency(Policy):
     """The weights of `base` times 2^(-age / half-life); age is the time from a row to the latest training row.
 
     Timestamps are seconds. Several types of a pair are combined by `base`, before they age. Rows later than the latest
@@ -52,10 +52,6 @@ class Recency:
         # not below the smallest normal number: an old like is still a like, not a row that says nothing
         fade = np.maximum(np.exp2(-ages), np.finfo(np.float32).tiny)
         return weighted.with_weights((weighted.weights * fade).astype(np.float32))
-
-    def to_dict(self) -> dict[str, Any]:
-        """See `Feedback`."""
-        return described(self)
 
 
 def timeless(policy: Feedback) -> Feedback:

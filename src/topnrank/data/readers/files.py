@@ -1,7 +1,6 @@
 """Finding data files, on this machine and remote, detecting what they are, and opening them as streams of plain bytes."""
 
 import glob
-import io
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -76,10 +75,6 @@ class DataFile:
     def open(self) -> pa.NativeFile:
         """A stream of the unpacked bytes; to be used inside `io_errors`."""
         return pa.input_stream(str(self.copy or self.path), compression=self.compression)
-
-    def open_lines(self) -> io.BufferedReader:
-        """As `open`, for reading line by line, which Arrow's streams cannot."""
-        return io.BufferedReader(self.open())
 
 
 @contextmanager

@@ -119,9 +119,9 @@ def _read_part(file: DataFile, request: Request) -> _Part:
     partitions = {name: value for name, value in file.partitions.items() if name not in source.names}
     columns = request.resolve([*source.names, *partitions], file.name)
     table = source.table({role: name for role, name in asdict(columns).items() if name in source.names})
-    for name in columns.names():
-        if name in partitions:
-            table = table.append_column(name, pa.repeat(pa.scalar(partitions[name], pa.string()), table.num_rows))
+    for name, value in partitions.items():
+        if name in columns.names():
+            table = table.append_column(name, pa.repeat(pa.scalar(value, pa.string()), table.num_rows))
     return _Part(file, source, columns, table)
 
 

@@ -1,5 +1,6 @@
 """Files whose values have types: JSON lines and Parquet."""
 
+import io
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -146,7 +147,7 @@ class JsonFile:
 
     def _lines(self) -> Iterator[tuple[int, bytes]]:
         """Number and text of each line that is not blank."""
-        with self.file.open_lines() as stream:
+        with io.BufferedReader(self.file.open()) as stream:  # Arrow's streams have no lines
             lines = enumerate(stream, start=1)
             yield from ((number, line) for number, line in lines if line.strip())
 

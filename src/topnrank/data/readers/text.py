@@ -121,7 +121,7 @@ class TextFile:
 
     def _blocks(self) -> Iterator[bytes]:
         """The bytes after the header, block by block."""
-        with self.file.open_lines() as stream:
+        with io.BufferedReader(self.file.open()) as stream:
             for _ in range(self.header_lines):
                 stream.readline()
             while block := stream.read(_BLOCK_BYTES):

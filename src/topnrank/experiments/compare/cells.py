@@ -1,4 +1,4 @@
-"""One cell of a comparison: split, fit, evaluate, keep."""
+"""One cell of a comparison: split the data, fit a model, evaluate it, write the cell to the folder."""
 
 import time
 from contextlib import suppress
@@ -7,23 +7,22 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from topnrank._typing import Float64Array, Int64Array
+from topnrank._typing import Float64Array
 from topnrank.data.interactions import Interactions
 from topnrank.errors import TopNRankError
 from topnrank.evaluation import Evaluation, Ranker, evaluate, split_last, split_per_user, split_time
-from topnrank.evaluation.labels import relevance
 from topnrank.evaluation.metrics import parse_metrics
 from topnrank.experiments.compare.competitors import CompetitorRanker
 from topnrank.experiments.compare.folder import Folder, digest
 from topnrank.experiments.compare.result import Cell
-from topnrank.experiments.compare.rows import Row, deciding, fresh
+from topnrank.experiments.compare.rows import Row
 from topnrank.models.base import Model
 from topnrank.models.factor.model import FactorModel
 
 SPLITS = ("per-user", "last", "time")
-TEST = {"per-user": 0.5, "last": 1, "time": 0.2}
-"""How much each split holds out unless told."""
-_WARM_UP_USERS = 50
+DEFAULT_TEST = {"per-user": 0.5, "last": 1, "time": 0.2}
+"""How much each split holds out by default."""
+WARM_UP_USERS = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,55 +30,46 @@ class Plan:
     """What all cells of a comparison share."""
 
     data: Interactions
-    fingerprint: str
-    """Of the data"""
     split: str
     test: float
-    """A share of rows, or with the split "last" a number of items"""
+    """A fraction of the rows, or with the split "last" a number of items"""
     seed: int
     relevant: float | None
     protocols: tuple[str, ...]
     metrics: tuple[str, ...]
     one_thread: bool
-    """Whether every cell runs on one thread, because cells run beside each other"""
+    """Whether every cell runs on one thread, because several cells run at a time"""
 
     def identity(self) -> dict[str, Any]:
-        """What must be equal for two cells to stand in one comparison."""
+        """What must be equal for two cells to belong to one comparison, as JSON."""
         from topnrank import __version__
 
-        names = ("split", "test", "seed", "relevant")
-        shared = {name: getattr(self, name) for name in names}
-        lists = {"protocols": list(self.protocols), "metrics": list(self.metrics)}
-        return {"data": self.fingerprint, "topnrank": __version__, **shared, **lists}
-
-    def key(self, row: Row, repeat: int) -> str:
-        """A word that stands for all that decides the numbers of a cell."""
-        kind = f"{type(row.model).__module__}.{type(row.model).__qualname__}"
-        return digest([self.identity(), repeat, kind, row.model.name, deciding(row.parameters)])
-
-    def parts(self, repeat: int) -> tuple[Interactions, Interactions]:
-        """Train and test rows of a repeat."""
-        if self.split == "last":
-            return split_last(self.data, test=cast(int, self.test))
-        if self.split == "time":
-            return split_time(self.data, test=self.test)
-        return split_per_user(self.data, test=self.test, seed=self.seed + repeat)
-
-    def seed_offset(self, repeat: int) -> int:
-        """What is added to the seeds of models: splits without chance leave it to the models to differ."""
-        return 0 if self.split == "per-user" else repeat
+        return {
+            "data": self.data.fingerprint(),
+            "topnrank": __version__,
+            **{name: getattr(self, name) for name in ("split", "test", "seed", "relevant")},
+            "protocols": list(self.protocols),
+            "metrics": list(self.metrics),
+        }
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A cell that is to be computed."""
+    """A cell to compute."""
 
     row: Row
     repeat: int
     key: str
+    """Digest of all that decides the numbers of the cell"""
+
+    @classmethod
+    def of(cls, row: Row, repeat: int, identity: dict[str, Any]) -> "Task":
+        """The task with its key; `identity` is that of the plan."""
+        kind = f"{type(row.model).__module__}.{type(row.model).__qualname__}"
+        return cls(row, repeat, digest([identity, repeat, kind, row.model.name, row.deciding_parameters()]))
 
     def failed(self, why: str) -> Cell:
-        """The cell that only tells why there is none."""
+        """A cell without values that says why there are none."""
         return Cell(self.row.name, self.repeat, 0.0, 0.0, {}, [], why, {"key": self.key})
 
 
@@ -92,40 +82,53 @@ class Runner:
         self._parts: tuple[Interactions, Interactions]
         self._warm: set[str] = set()
 
+    def parts(self, repeat: int) -> tuple[Interactions, Interactions]:
+        """Train and test rows of a repeat."""
+        plan = self.plan
+        if repeat != self._repeat:
+            if plan.split == "last":
+                self._parts = split_last(plan.data, test=cast(int, plan.test))
+            elif plan.split == "time":
+                self._parts = split_time(plan.data, test=plan.test)
+            else:
+                self._parts = split_per_user(plan.data, test=plan.test, seed=plan.seed + repeat)
+            self._repeat = repeat
+        return self._parts
+
     def run(self, task: Task) -> Cell:
-        """The cell, kept in the folder; a model that fails leaves a cell that says why."""
+        """Computes a cell and writes it to the folder; a model that fails gives a cell that says why."""
         try:
             cell = self._measure(task)
-        except Exception as error:  # models of others may raise anything
-            cell = task.failed(_sentence(error))
+        except Exception as error:  # models of other libraries may raise anything
+            if isinstance(error, TopNRankError):
+                cell = task.failed(str(error))
+            elif isinstance(error, MemoryError):
+                cell = task.failed("there is not enough memory; use less data or a smaller model")
+            else:
+                cell = task.failed(" ".join(f"{type(error).__name__}: {error}".split()))
         if self.folder is not None:
             self.folder.write_cell(cell)
         return cell
-
-    def parts(self, repeat: int) -> tuple[Interactions, Interactions]:
-        """Train and test rows of a repeat."""
-        if repeat != self._repeat:
-            self._parts = self.plan.parts(repeat)
-            self._repeat = repeat
-        return self._parts
 
     def _measure(self, task: Task) -> Cell:
         plan = self.plan
         train, test = self.parts(task.repeat)
         self._warm_up(task, train)
-        model = fresh(task.row.model, seed_offset=plan.seed_offset(task.repeat), one_thread=plan.one_thread)
+        seed_offset = 0 if plan.split == "per-user" else task.repeat  # a split without chance leaves it to the models
+        model = task.row.fresh_model(seed_offset=seed_offset, one_thread=plan.one_thread)
         started = time.perf_counter()
         ranker = model.fit(train) if isinstance(model, Model) else CompetitorRanker.fit(model, train)
         fitted = time.perf_counter()
         results = {protocol: self._evaluate(ranker, test, protocol) for protocol in plan.protocols}
         finished = time.perf_counter()
-        values = {
-            (protocol, metric): _aligned(plan.data, result, metric)
-            for protocol, result in results.items()
-            for metric in plan.metrics
-        }
+        values: dict[tuple[str, str], Float64Array] = {}
+        for protocol, result in results.items():
+            users = plan.data.users.index(result.user_ids)
+            for metric in plan.metrics:
+                values[protocol, metric] = np.full(plan.data.n_users, np.nan)
+                values[protocol, metric][users] = result.per_user[metric]
         curve = list(getattr(ranker, "history_", []))
-        facts = {"key": task.key, **split_facts((train, test), results, values)}
+        facts = {"key": task.key, **split_facts(train, test, results, values)}
         return Cell(task.row.name, task.repeat, fitted - started, finished - fitted, values, curve, None, facts)
 
     def _evaluate(self, ranker: Ranker, test: Interactions, protocol: str) -> Evaluation:
@@ -139,69 +142,46 @@ class Runner:
         )
 
     def _warm_up(self, task: Task, train: Interactions) -> None:
-        """Compiles or loads the kernels a model needs on a few rows, so that its seconds are seconds of training."""
+        """Compiles or loads the kernels of a model on a few rows, so that its seconds are seconds of training."""
         if task.row.name in self._warm or not isinstance(task.row.model, Model):
             return
         self._warm.add(task.row.name)
-        few = train.take(np.arange(train.indptr[min(_WARM_UP_USERS, train.n_users)])).compact()
-        model = cast(Model, fresh(task.row.model, one_thread=self.plan.one_thread))
+        few = train.take(np.arange(train.indptr[min(WARM_UP_USERS, train.n_users)])).compact()
+        model = cast(Model, task.row.fresh_model(one_thread=self.plan.one_thread))
         if isinstance(model, FactorModel):
             model.set_params(**({"iterations": 1} if model.epochs is None else {"epochs": 1}))
-        with suppress(Exception):  # if it is the model's fault, the cell itself will say so
+        with suppress(Exception):  # a model that fails here fails again in its cell, which says why
             model.fit(few)
         for protocol in self.plan.protocols:
             with suppress(Exception):
                 self._evaluate(model, few, protocol)
 
 
-def _aligned(data: Interactions, result: Evaluation, metric: str) -> Float64Array:
-    """(n_users,) values over all users of the data."""
-    values = np.full(data.n_users, np.nan)
-    values[data.users.index(result.user_ids)] = result.per_user[metric]
-    return values
-
-
 def split_facts(
-    parts: tuple[Interactions, Interactions],
+    train: Interactions,
+    test: Interactions,
     results: dict[str, Evaluation],
     values: dict[tuple[str, str], Float64Array],
 ) -> dict[str, Any]:
     """Sizes of a split, users left out, and how long the lists are at the cut-offs."""
-    train, test = parts
-    items_of = [np.bincount(part.user_index[part.pair_starts], minlength=part.n_users) for part in parts]
-    lengths = {"rated": items_of[1], "catalog": train.n_items - items_of[0]}
-    protocols = {}
+    n_train, n_test = (np.bincount(part.user_index[part.pair_starts], minlength=part.n_users) for part in (train, test))
+    ranked = {"rated": n_test, "catalog": train.n_items - n_train}
+    tested = n_test[n_test > 0]
+    facts: dict[str, Any] = {
+        "train_rows": len(train),
+        "test_rows": len(test),
+        "test_lengths": {"min": int(tested.min()), "median": float(np.median(tested)), "max": int(tested.max())},
+    }
     for protocol, result in results.items():
-        cuts = {metric.name: metric.cut for metric in parse_metrics(list(result.per_user))}
-        defined = {name: ~np.isnan(values[protocol, name]) for name in cuts}
-        protocols[protocol] = {
+        effective_n = {}
+        for metric in parse_metrics(list(result.per_user)):
+            lengths = np.minimum(ranked[protocol][~np.isnan(values[protocol, metric.name])], metric.cut)
+            effective_n[metric.name] = float(lengths.mean()) if len(lengths) else None
+        facts[protocol] = {
             "users": result.n_users,
             "without_relevant": result.n_excluded,
             "without_test_rows": test.n_users - result.n_users - result.n_excluded - result.n_unknown_users,
-            "effective_n": {n: _mean(np.minimum(lengths[protocol][defined[n]], cut)) for n, cut in cuts.items()},
+            "effective_n": effective_n,
             "convention": result.convention,
         }
-    return {"train_rows": len(train), "test_rows": len(test), "test_lengths": _lengths(items_of[1]), **protocols}
-
-
-def _lengths(lengths: Int64Array) -> dict[str, float]:
-    lists = lengths[lengths > 0]
-    return {"min": int(lists.min()), "median": float(np.median(lists)), "max": int(lists.max())}
-
-
-def _mean(lengths: Int64Array) -> float | None:
-    return float(lengths.mean()) if len(lengths) else None
-
-
-def check_relevance(test: Interactions, relevant: float | None) -> str:
-    """The rule of relevance in words; an error where no test row is relevant."""
-    return relevance(test, relevant)[1]
-
-
-def _sentence(error: Exception) -> str:
-    """Why a cell failed, in one line."""
-    if isinstance(error, TopNRankError):
-        return str(error)
-    if isinstance(error, MemoryError):
-        return "there is not enough memory; use less data or a smaller model"
-    return " ".join(f"{type(error).__name__}: {error}".split())
+    return facts

@@ -1,4 +1,4 @@
-"""Models of other libraries in a comparison: two methods are enough, and adapters for implicit and LightFM.
+"""Models of other libraries in a comparison: a protocol of two methods, and adapters for implicit and LightFM.
 
     class Mine:
         name = "mine"
@@ -8,7 +8,7 @@
     topnrank.compare([topnrank.TopNRank(), Mine(), ImplicitModel(AlternatingLeastSquares(factors=50))], data)
 
 Each repeat fits a fresh copy (`copy.deepcopy`) of the object given. Scores must be numbers for every pair, also with users
-and items that the model does not know; the adapters give such pairs `LOWEST`, so that they stand last.
+and items that the model does not know; the adapters give such pairs `LOWEST`, so that they rank last.
 """
 
 import copy
@@ -18,6 +18,7 @@ from typing import Any, Protocol, Self, final, runtime_checkable
 
 import numpy as np
 
+from topnrank._checks import require_integer
 from topnrank._typing import Float32Array, IdArray, Int32Array, Int64Array, IntArray
 from topnrank.data.feedback.by_name import feedback_from
 from topnrank.data.feedback.policies import Feedback, Threshold
@@ -27,15 +28,15 @@ from topnrank.errors import DataError, ParameterError
 
 LOWEST = float(np.finfo(np.float32).min)
 """The score of a pair with a user or an item that the model does not know."""
-LIKED = 4.0
-"""The lowest rating of a like, unless a feedback policy says otherwise."""
+LOWEST_POSITIVE = 4.0
+"""The lowest rating of a positive row, unless a feedback policy says otherwise."""
 _PAIRS = 2**20
 """Pairs that a competitor is asked for at a time."""
 
 
 @runtime_checkable
 class Competitor(Protocol):
-    """What a model of another library must offer."""
+    """The methods that a model of another library needs."""
 
     name: str
     """Name of its row"""
@@ -61,47 +62,33 @@ class CompetitorRanker:
     """A fitted competitor as `topnrank.evaluation.evaluate` wants it: users and items are those of the training data."""
 
     competitor: Competitor
-    train: Interactions
-    """Unique (user, item) pairs"""
+    user_map: IdMap
+    """Ids of all users of the training data"""
+    item_map: IdMap
+    """Ids of all items of the training data"""
+    seen_indptr: Int64Array
+    """With `seen_indices`: CSR of the training items of each user"""
+    seen_indices: Int32Array
 
     @classmethod
     def fit(cls, competitor: Competitor, train: Interactions) -> "CompetitorRanker":
         """Fits the competitor."""
         competitor.fit(train)
-        return cls(competitor, train.take(train.pair_starts))
-
-    @property
-    def user_map(self) -> IdMap:
-        """Ids of all users."""
-        return self.train.users
-
-    @property
-    def item_map(self) -> IdMap:
-        """Ids of all items."""
-        return self.train.items
-
-    @property
-    def seen_indptr(self) -> Int64Array:
-        """With `seen_indices`: CSR of the training items of each user."""
-        return self.train.indptr
-
-    @property
-    def seen_indices(self) -> Int32Array:
-        """See `seen_indptr`."""
-        return self.train.indices
+        pairs = train.take(train.pair_starts)
+        return cls(competitor, train.users, train.items, pairs.indptr, pairs.indices)
 
     def score_pairs(self, users: IntArray, items: IntArray) -> Float32Array:
         """Scores of pairs given by number, as 32-bit numbers."""
         ids = self.user_map.ids[users], self.item_map.ids[items]
         scores = np.asarray(self.competitor.score(*ids))
-        return self._checked(scores, (len(users),), ids)
+        return self._checked(scores, (len(users),), *ids)
 
     def score_block(self, users: IntArray) -> Float32Array:
         """(len(users), n_items) scores of all items."""
         n_items = len(self.item_map)
         if isinstance(self.competitor, FullScorer):
             ids = self.user_map.ids[users], self.item_map.ids
-            return self._checked(np.asarray(self.competitor.score_all(*ids)), (len(users), n_items), ids)
+            return self._checked(np.asarray(self.competitor.score_all(*ids)), (len(users), n_items), *ids)
         block = np.empty((len(users), n_items), np.float32)
         size = max(1, _PAIRS // n_items)
         for first in range(0, len(users), size):
@@ -110,29 +97,28 @@ class CompetitorRanker:
             block[first : first + size] = self.score_pairs(*pairs).reshape(len(some), n_items)
         return block
 
-    def _checked(self, scores: Any, shape: tuple[int, ...], ids: tuple[IdArray, IdArray]) -> Float32Array:
+    def _checked(self, scores: Any, shape: tuple[int, ...], users: IdArray, items: IdArray) -> Float32Array:
         """32-bit scores; an error where they are not one number for each pair."""
         name = self.competitor.name
         if scores.shape != shape or scores.dtype.kind not in "fiub":
             raise DataError(
-                f"{name}: score must return numbers of shape {shape}, got {scores.dtype} of shape {scores.shape}; mend it"
+                f"{name}: score must return numbers of shape {shape}, got {scores.dtype} of shape {scores.shape}; fix it"
             )
         largest = np.finfo(np.float32).max
         narrow: Float32Array = np.clip(scores, -largest, largest).astype(np.float32)  # infinities stay first and last
         if np.isnan(narrow).any():
             place = np.argwhere(np.isnan(narrow))[0]
-            pair = ids[0].item(place[0]), ids[1].item(place[-1])
             raise DataError(
-                f"{name}: the score of user {pair[0]!r} and item {pair[1]!r} is NaN; "
+                f"{name}: the score of user {users.item(place[0])!r} and item {items.item(place[-1])!r} is NaN; "
                 "return the lowest number for what it does not know"
             )
         return narrow
 
 
 class FactorAdapter(ABC):
-    """Base of the adapters: vectors of users and items whose product is the score, from likes alone.
+    """Base of the adapters: vectors of users and items whose product is the score, from positive rows alone.
 
-    Users and items without a like in training, and those not in it at all, are unknown to the model: all pairs with
+    Users and items without a positive row in training, and those not in it at all, are unknown to the model: all pairs with
     them have the score `LOWEST`. Such users' lists are all ties.
     """
 
@@ -148,18 +134,18 @@ class FactorAdapter(ABC):
 
     def fit(self, train: Interactions) -> Self:
         """Weighs the rows by the feedback policy and trains on those above 0."""
-        policy = Threshold(LIKED) if self.feedback is None and train.ratings is not None else self.feedback
+        policy = Threshold(LOWEST_POSITIVE) if self.feedback is None and train.ratings is not None else self.feedback
         weighted = feedback_from(policy, train)(train)
         assert weighted.weights is not None
-        liked = weighted.weights > 0
-        if not liked.any():
-            raise DataError(f"{self.name}: no training row has a weight above 0, there is nothing to learn; {_LIKES}")
+        positive = weighted.weights > 0
+        if not positive.any():
+            raise DataError(f"{self.name}: no training row has a weight above 0, there is nothing to learn; {_REMEDY}")
         users, items = self.vectors(copy.deepcopy(self.model), weighted)
         self._users, self._items = train.users, train.items
         self._user_vectors = np.asarray(users, np.float32)
         self._item_vectors = np.asarray(items, np.float32)
-        self._knows_user = np.bincount(weighted.user_index[liked], minlength=train.n_users) > 0
-        self._knows_item = np.bincount(weighted.indices[liked], minlength=train.n_items) > 0
+        self._knows_user = np.bincount(weighted.user_index[positive], minlength=train.n_users) > 0
+        self._knows_item = np.bincount(weighted.indices[positive], minlength=train.n_items) > 0
         return self
 
     def score(self, users: Any, items: Any) -> Float32Array:
@@ -178,7 +164,7 @@ class FactorAdapter(ABC):
         return np.where(known, products, np.float32(LOWEST))
 
 
-_LIKES = "give a feedback policy, such as Threshold(3)"
+_REMEDY = "give a feedback policy, such as Threshold(3)"
 _SHORT_NAMES = {
     "AlternatingLeastSquares": "implicit-als",
     "BayesianPersonalizedRanking": "implicit-bpr",
@@ -213,7 +199,9 @@ class ImplicitModel(FactorAdapter):
     def vectors(self, fitted: Any, weighted: Interactions) -> tuple[Any, Any]:
         """Factors, which hold the biases of BPR and LMF as columns."""
         fitted.fit(_matrix(weighted), show_progress=False)
-        return _numpy(fitted.user_factors), _numpy(fitted.item_factors)
+        found = fitted.user_factors, fitted.item_factors
+        users, items = (array.to_numpy() if hasattr(array, "to_numpy") else array for array in found)  # from a GPU
+        return users, items
 
 
 @final
@@ -244,10 +232,8 @@ class LightFMModel(FactorAdapter):
     ) -> None:
         if not (hasattr(model, "fit") and hasattr(model, "get_user_representations")):
             raise ParameterError(f"LightFMModel needs a lightfm.LightFM, got {type(model).__name__}; give one")
-        if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs < 1:
-            raise ParameterError(f"LightFMModel.epochs must be a whole number of at least 1, got {epochs!r}")
         super().__init__(model, name=name or f"lightfm-{model.loss}", feedback=feedback)
-        self.epochs, self.num_threads = epochs, num_threads
+        self.epochs, self.num_threads = require_integer("LightFMModel.epochs", epochs, 1), num_threads
 
     def vectors(self, fitted: Any, weighted: Interactions) -> tuple[Any, Any]:
         """Embeddings, with the items' biases as a column; users' biases do not change an order."""
@@ -270,8 +256,3 @@ def _matrix(weighted: Interactions, *, negatives: bool = False) -> Any:
     rows = weighted.take(weights != 0 if negatives else weights > 0)
     shape = (weighted.n_users, weighted.n_items)
     return csr_matrix((rows.weights, rows.indices, rows.indptr), shape=shape, dtype=np.float32, copy=True)
-
-
-def _numpy(factors: Any) -> Any:
-    """Factors as an array, brought home from a GPU where they are there."""
-    return factors.to_numpy() if hasattr(factors, "to_numpy") else factors

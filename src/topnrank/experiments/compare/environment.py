@@ -1,4 +1,4 @@
-"""Where a comparison ran: versions and hardware."""
+"""Versions and hardware of this machine, for the settings of a comparison."""
 
 import os
 import platform
@@ -23,17 +23,13 @@ def versions() -> dict[str, str]:
 
 
 def hardware() -> dict[str, Any]:
-    """The machine, as far as the system tells."""
-    facts: dict[str, Any] = {"processor": _processor(), "cores": os.cpu_count(), "system": platform.platform()}
+    """Processor, cores, system and memory, as far as they are known."""
+    processor = platform.processor() or platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        models = [line for line in cpuinfo.read_text().splitlines() if line.startswith("model name")]
+        processor = models[0].partition(":")[2].strip() if models else processor
+    facts: dict[str, Any] = {"processor": processor, "cores": os.cpu_count(), "system": platform.platform()}
     if hasattr(os, "sysconf") and {"SC_PAGE_SIZE", "SC_PHYS_PAGES"} <= set(os.sysconf_names):
         facts["memory_gib"] = round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
     return facts
-
-
-def _processor() -> str:
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        for line in cpuinfo.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()

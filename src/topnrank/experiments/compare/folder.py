@@ -1,7 +1,7 @@
-"""The folder of a comparison: one small file for what all cells share, and one for each cell, written when it is finished.
+"""The folder of a comparison: one small file for what all cells share, and one for each finished cell.
 
 A cell's file is named by a digest of all that decides its numbers, so a comparison that is started again, with more models
-or more repeats if one likes, finds what is finished and computes only the rest.
+or more repeats if wanted, finds what is finished and computes only the rest.
 """
 
 import hashlib
@@ -27,21 +27,21 @@ Keys = Mapping[str, Sequence[str]]
 
 
 def digest(content: Any) -> str:
-    """A word that stands for JSON content."""
+    """A digest of JSON content, as hexadecimal text."""
     text = json.dumps(content, sort_keys=True, ensure_ascii=False)
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder that belongs to one comparison, or to none yet."""
+    """A folder with the cells of one comparison."""
 
     path: Path
     identity: dict[str, Any]
-    """What all cells share: data, split, protocols, metrics, ..."""
+    """Shared by all cells: data, split, protocols, metrics, ..."""
 
     @classmethod
-    def of(cls, folder: str | os.PathLike[str], identity: Mapping[str, Any]) -> "Folder":
+    def open(cls, folder: str | os.PathLike[str], identity: Mapping[str, Any]) -> "Folder":
         """Makes the folder where it is missing; refuses one that holds another comparison."""
         path = local_path(folder, "the folder of a comparison")
         try:
@@ -49,7 +49,13 @@ class Folder:
         except OSError as error:
             raise OutputError(f"{folder}: the folder cannot be made ({error.strerror}); choose another place") from None
         if (path / HEAD).exists():
-            _check_same(path / HEAD, read_file(path / HEAD, _HEAD_KIND)[0].get("identity", {}), identity)
+            earlier = read_file(path / HEAD, _HEAD_KIND)[0].get("identity", {})
+            for name in sorted({*earlier, *identity}):
+                if (before := earlier.get(name)) != (now := identity.get(name)):
+                    raise ModelFileError(
+                        f"{path / HEAD}: belongs to another comparison ({name} was {before!r}, now it is {now!r}); "
+                        "give another folder or delete this one"
+                    )
         return cls(path, dict(identity))
 
     def find(self, key: str) -> Cell | None:
@@ -61,13 +67,13 @@ class Folder:
         return cell if cell.error is None else None
 
     def write_cell(self, cell: Cell) -> None:
-        """Keeps a cell, atomically."""
+        """Writes a cell, atomically."""
         arrays = {f"{protocol} {metric}": values for (protocol, metric), values in cell.values.items()}
         facts = asdict(replace(cell, values={}))
         write_file(self._file(cell.facts["key"]), _CELL_KIND, arrays, facts)
 
     def write_head(self, comparison: "Comparison", keys: Keys) -> None:
-        """Keeps what all cells share, and the keys of the cells."""
+        """Writes what all cells share, and the keys of the cells."""
         facts = {
             "identity": self.identity,
             "keys": {name: list(row) for name, row in keys.items()},
@@ -80,14 +86,15 @@ class Folder:
         write_file(self.path / HEAD, _HEAD_KIND, pack_ids("users", comparison.users), facts)
 
     def write(self, comparison: "Comparison") -> None:
-        """Keeps a whole comparison."""
+        """Writes a whole comparison; cells that were not made by `compare` get a key by row and repeat."""
         keys: dict[str, list[str]] = {}
         for name in comparison.models:
-            cells = [comparison.cells[name, repeat] for repeat in range(comparison.repeats)]
-            keyed = [cell if "key" in cell.facts else _with_key(cell) for cell in cells]
-            for cell in keyed:
-                self.write_cell(cell)
-            keys[name] = [cell.facts["key"] for cell in keyed]
+            keys[name] = []
+            for repeat in range(comparison.repeats):
+                cell = comparison.cells[name, repeat]
+                key = cell.facts.get("key") or digest([name, repeat])
+                self.write_cell(replace(cell, facts={**cell.facts, "key": key}))
+                keys[name].append(key)
         self.write_head(comparison, keys)
 
     def _file(self, key: str) -> Path:
@@ -114,9 +121,14 @@ def read_comparison(folder: str | os.PathLike[str]) -> dict[str, Any]:
         for name, row in keys.items()
         for repeat, key in enumerate(row)
     }
-    names = ("protocols", "metrics")
-    shared = {name: tuple(facts[name]) for name in names} | {n: facts[n] for n in ("repeats", "settings", "facts")}
-    return {"models": tuple(keys), "users": unpack_ids("users", arrays), "cells": cells, **shared}
+    return {
+        "models": tuple(keys),
+        "protocols": tuple(facts["protocols"]),
+        "metrics": tuple(facts["metrics"]),
+        "users": unpack_ids("users", arrays),
+        "cells": cells,
+        **{name: facts[name] for name in ("repeats", "settings", "facts")},
+    }
 
 
 def _read_cell(path: Path) -> Cell:
@@ -124,17 +136,3 @@ def _read_cell(path: Path) -> Cell:
     values = {(name.partition(" ")[0], name.partition(" ")[2]): array for name, array in arrays.items()}
     known = {name: value for name, value in facts.items() if name not in ("kind", "format")}
     return Cell(**(known | {"values": values}))
-
-
-def _with_key(cell: Cell) -> Cell:
-    """A cell that was not made by `compare` gets a key of its own."""
-    return replace(cell, facts={**cell.facts, "key": digest([cell.model, cell.repeat])})
-
-
-def _check_same(path: Path, earlier: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    for name in sorted({*earlier, *now}):
-        if earlier.get(name) != now.get(name):
-            raise ModelFileError(
-                f"{path}: belongs to another comparison ({name} was {earlier.get(name)!r}, now it is {now.get(name)!r}); "
-                "give another folder or delete this one"
-            )

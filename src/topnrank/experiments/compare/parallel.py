@@ -1,4 +1,4 @@
-"""Cells in processes of their own, beside each other."""
+"""Cells computed in parallel, each in a worker process."""
 
 import os
 import pickle
@@ -23,22 +23,30 @@ _NO_START = (
     "or use jobs=1"
 )
 _runner: Runner | None = None
-"""In a worker: what computes its cells."""
+"""In a worker: its runner."""
 
 
 def run_in_processes(plan: Plan, folder: Folder | None, tasks: Sequence[Task], jobs: int) -> Iterator[Cell]:
-    """The cells as they are finished, in any order. A process that dies costs its own cell, not the others."""
+    """Yields cells as they are finished, in any order. A process that dies costs its own cell, not the others."""
     for task in tasks:
-        _check_can_travel(task)
+        try:
+            pickle.dumps(task.row)
+        except Exception as error:  # pickle and the objects of other libraries raise many kinds
+            raise ParameterError(
+                f"compare: the model {task.row.name!r} cannot be sent to another process ({error}); use jobs=1"
+            ) from None
     left = list(tasks)
     while left:
         left = yield from _run_until_broken(plan, folder, left, jobs)
-        # One of the cells that were under way when a process died is to blame: these run one after the other.
+        # One of the cells under way when a process died is to blame: these run again, one after the other.
         suspects, left = left[: jobs + 1], left[jobs + 1 :]
         while suspects:
             suspects = yield from _run_until_broken(plan, folder, suspects, 1)
             if suspects:
-                yield _died(suspects.pop(0), folder)
+                cell = suspects.pop(0).failed(_DIED)
+                if folder is not None:
+                    folder.write_cell(cell)
+                yield cell
 
 
 def _run_until_broken(
@@ -55,16 +63,9 @@ def _run_until_broken(
     return left
 
 
-def _died(task: Task, folder: Folder | None) -> Cell:
-    cell = task.failed(_DIED)
-    if folder is not None:
-        folder.write_cell(cell)
-    return cell
-
-
 @contextmanager
 def _pool(plan: Plan, folder: Folder | None, jobs: int) -> Iterator[ProcessPoolExecutor]:
-    """Workers that die with this process, whatever ends it: they hold one end of a pipe and go when the other is gone."""
+    """Workers that end with this process, even if it is killed: each watches a pipe whose other end this process holds."""
     context = get_context("spawn")
     theirs, ours = context.Pipe(duplex=False)
     pool = ProcessPoolExecutor(jobs, context, _start, (theirs, plan, folder))
@@ -82,7 +83,7 @@ def _pool(plan: Plan, folder: Folder | None, jobs: int) -> Iterator[ProcessPoolE
 
 
 def _start(lifeline: "Connection[Any, Any]", plan: Plan, folder: Folder | None) -> None:
-    """What a worker does first."""
+    """Initializes a worker."""
     global _runner
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that was started by hand
     Thread(target=_die_with, args=(lifeline,), daemon=True).start()
@@ -97,12 +98,3 @@ def _die_with(lifeline: "Connection[Any, Any]") -> None:
 def _run(task: Task) -> Cell:
     assert _runner is not None
     return _runner.run(task)
-
-
-def _check_can_travel(task: Task) -> None:
-    try:
-        pickle.dumps(task.row)
-    except Exception as error:  # pickle and the objects of others raise many kinds
-        raise ParameterError(
-            f"compare: the model {task.row.name!r} cannot be sent to another process ({error}); use jobs=1"
-        ) from None

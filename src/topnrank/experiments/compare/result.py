@@ -28,13 +28,13 @@ class Cell:
     error: str | None
     """Why the cell failed; `values` is empty then"""
     facts: dict[str, Any] = field(default_factory=dict)
-    """JSON: the key of the cell's file, and what the split of its repeat holds"""
+    """The key of the cell's file and the sizes of the split of its repeat, as JSON"""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Some models on the same splits; the statistics of `topnrank.experiments.statistics` are made of it."""
+    """Several models on the same splits: the input of the statistics, tables, figures and pages."""
 
     models: tuple[str, ...]
     """Names of the rows, in order"""
@@ -44,9 +44,9 @@ class Comparison:
     users: IdArray
     """Original ids of all users of the data"""
     settings: dict[str, Any]
-    """JSON: split, seeds, relevance and tie rules, parameters by row, versions, hardware"""
+    """Split, seeds, relevance and tie rules, parameters by row, versions, hardware; as JSON"""
     facts: dict[str, Any]
-    """JSON: sizes of the data and the splits, users left out, effective N"""
+    """Sizes of the data and the splits, users left out, effective N; as JSON"""
     cells: dict[tuple[str, int], Cell]
     """By row name and repeat"""
 
@@ -70,32 +70,35 @@ class Comparison:
         """Mean over repeats of the mean over users; NaN if every repeat failed."""
         return _mean(self.repeat_means(model, protocol, metric))
 
-    def spread(self, model: str, protocol: str, metric: str) -> float:
+    def std(self, model: str, protocol: str, metric: str) -> float:
         """Standard deviation (n - 1) over repeats of the mean over users; NaN for fewer than two repeats."""
         means = self.repeat_means(model, protocol, metric)
         means = means[~np.isnan(means)]
         return float(means.std(ddof=1)) if len(means) > 1 else float("nan")
 
-    def error(self, model: str) -> str | None:
-        """Why the model failed, and in how many repeats; None if it did not."""
+    def cells_of(self, model: str) -> list[Cell]:
+        """The cells of a row in the order of the repeats."""
         one_of("model", model, self.models)
         cells = [self.cells.get((model, repeat)) for repeat in range(self.repeats)]
-        errors = [cell.error for cell in cells if cell is not None and cell.error is not None]
+        return [cell for cell in cells if cell is not None]
+
+    def error(self, model: str) -> str | None:
+        """Why the model failed, and in how many repeats if not in all; None if it did not."""
+        errors = [" ".join(cell.error.split()) for cell in self.cells_of(model) if cell.error is not None]
         if not errors:
             return None
         return errors[0] if len(errors) == self.repeats else f"in {len(errors)} of {self.repeats} repeats: {errors[0]}"
 
-    def seconds(self, model: str) -> float:
+    def fit_seconds(self, model: str) -> float:
         """Mean seconds of a fit over the repeats that did not fail; NaN if all did."""
-        one_of("model", model, self.models)
-        cells = [cell for (name, _), cell in self.cells.items() if name == model and cell.error is None]
-        return float(np.mean([cell.fit_seconds for cell in cells])) if cells else float("nan")
+        seconds = [cell.fit_seconds for cell in self.cells_of(model) if cell.error is None]
+        return float(np.mean(seconds)) if seconds else float("nan")
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Writes safetensors files into `folder`, which is made where it is missing; refuses that of another comparison."""
+        """Writes safetensors files into `folder`, which is made if it is missing; refuses that of another comparison."""
         from topnrank.experiments.compare.folder import Folder
 
-        Folder.of(folder, self.settings.get("identity", {})).write(self)
+        Folder.open(folder, self.settings.get("identity", {})).write(self)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:

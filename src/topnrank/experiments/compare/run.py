@@ -1,28 +1,27 @@
-"""`compare`: some models, the same splits, all numbers kept."""
+"""`compare`: several models on the same splits of the data."""
 
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
-from numbers import Integral
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
-from topnrank._checks import one_of
+from topnrank._checks import one_of, require_integer
+from topnrank._progress import progress_bar
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError, ParameterError
-from topnrank.evaluation.labels import LIKED_FROM
+from topnrank.evaluation.labels import LIKED_FROM, relevance
 from topnrank.evaluation.metrics import DEFAULT_METRICS, parse_metrics
 from topnrank.evaluation.protocols import PROTOCOLS
-from topnrank.experiments.compare.cells import SPLITS, TEST, Plan, Runner, Task, check_relevance
+from topnrank.experiments.compare.cells import DEFAULT_TEST, SPLITS, Plan, Runner, Task
 from topnrank.experiments.compare.environment import hardware, versions
 from topnrank.experiments.compare.folder import Folder
-from topnrank.experiments.compare.progress import Bar
 from topnrank.experiments.compare.result import Cell, Comparison
-from topnrank.experiments.compare.rows import Models, Row, rows_of
+from topnrank.experiments.compare.rows import Models, Row, make_rows
 
-TIES = "expected value under random order"
+METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "ndcg@20")
 
 
 class CompareOptions(TypedDict, total=False):
@@ -49,12 +48,12 @@ def compare(
 ) -> Comparison:
     """Fits and measures every model on the same splits of `data`, some times over.
 
-    A model that fails does not end the comparison: its row says why. The same call gives the same bits, whatever `jobs` is.
+    A model that fails does not end the comparison: its row says why. The same call gives the same bits for any `jobs`.
 
     Parameters
     ----------
     models
-        Models of this library and competitors (`topnrank.comparison.Competitor`): a list, named by themselves and the
+        Models of this library and competitors (`topnrank.Competitor`): a list, named by themselves and the
         parameters in which they differ, or a dict of names and models.
     data
         All rows; each repeat splits them into train and test.
@@ -66,15 +65,15 @@ def compare(
     metrics
         Names such as "ndcg@10", as `topnrank.evaluate` has them; all but coverage, which is not a mean over users.
     folder
-        Where finished cells are kept. After a kill the same call computes only what is missing; more models and more
+        Folder for finished cells. After a kill the same call computes only what is missing; more models and more
         repeats may be added. A cell that failed is tried again. The folder of other data or settings is refused.
     jobs
-        Cells at a time, each in a process of its own on one thread.
+        How many cells run at a time, each in its own process on one thread.
     progress
         Show a bar with the time left on standard error.
     split, test
-        "per-user" (a share of each user's items at random, default 0.5), "last" (each user's last items, default 1) or
-        "time" (the latest share of all rows, default 0.2).
+        "per-user" (a fraction of each user's items at random, default 0.5), "last" (each user's last items, default 1) or
+        "time" (the latest fraction of all rows, default 0.2).
     seed
         Seed of the first split.
     relevant
@@ -82,61 +81,79 @@ def compare(
     controls
         Whether Random, Popularity and ItemMean are added where they are missing (default).
     """
-    jobs, repeats = _count("jobs", jobs), _count("repeats", repeats)
-    plan = _plan(data, protocol, metrics, options, one_thread=jobs > 1)
-    rows = rows_of(models, controls=options.get("controls", True))
-    tasks = [Task(row, repeat, plan.key(row, repeat)) for repeat in range(repeats) for row in rows]
-    place = None if folder is None else Folder.of(folder, plan.identity())
-    runner = Runner(plan, place)
-    rule = check_relevance(runner.parts(0)[1], plan.relevant)  # bad data ends here, not in every row
-    settings = _settings(plan, rows, repeats) | {"relevance": rule}
-    names = tuple(row.name for row in rows)
-    shared = (names, plan.protocols, plan.metrics, repeats, data.users.ids, settings)
-    keys = {row.name: [plan.key(row, repeat) for repeat in range(repeats)] for row in rows}
-    if place is not None:
-        place.write_head(Comparison(*shared, _facts(plan, []), {}), keys)
-    cells = _cells(runner, tasks, jobs, progress=progress)
-    ordered = {(task.row.name, task.repeat): cells[task.row.name, task.repeat] for task in tasks}
-    comparison = Comparison(*shared, _facts(plan, list(ordered.values())), ordered)
-    if place is not None:
-        place.write_head(comparison, keys)
+    jobs, repeats = require_integer("jobs", jobs, 1), require_integer("repeats", repeats, 1)
+    plan = _make_plan(data, protocol, metrics, options, one_thread=jobs > 1)
+    rows = make_rows(models, controls=options.get("controls", True))
+    identity = plan.identity()
+    tasks = [Task.of(row, repeat, identity) for repeat in range(repeats) for row in rows]
+    kept = None if folder is None else Folder.open(folder, identity)
+    runner = Runner(plan, kept)
+    rule = relevance(runner.parts(0)[1], plan.relevant)[1]  # data without relevant rows end here, not in every row
+    comparison = Comparison(
+        models=tuple(row.name for row in rows),
+        protocols=plan.protocols,
+        metrics=plan.metrics,
+        repeats=repeats,
+        users=data.users.ids,
+        settings=_settings(plan, rows, repeats) | {"identity": identity, "relevance": rule},
+        facts=_facts(plan, []),
+        cells={},
+    )
+    keys = {row.name: [task.key for task in tasks if task.row is row] for row in rows}
+    if kept is not None:
+        kept.write_head(comparison, keys)
+    found = _run_cells(runner, tasks, jobs, progress=progress)
+    cells = {(task.row.name, task.repeat): found[task.row.name, task.repeat] for task in tasks}
+    comparison = replace(comparison, facts=_facts(plan, list(cells.values())), cells=cells)
+    if kept is not None:
+        kept.write_head(comparison, keys)
     return comparison
 
 
-def _cells(runner: Runner, tasks: Sequence[Task], jobs: int, *, progress: bool) -> dict[tuple[str, int], Cell]:
-    """All cells: those kept from an earlier run, and the others computed now."""
+def _run_cells(runner: Runner, tasks: Sequence[Task], jobs: int, *, progress: bool) -> dict[tuple[str, int], Cell]:
+    """All cells by row and repeat: those kept from an earlier run, and the others computed now."""
     cells: dict[tuple[str, int], Cell] = {}
     left = []
     for task in tasks:
         kept = None if runner.folder is None else runner.folder.find(task.key)
         if kept is None:
             left.append(task)
-        else:
-            cells[task.row.name, task.repeat] = _renamed(kept, task)
-    with Bar(left, done=len(cells), jobs=jobs, shown=progress) as bar:
-        for cell in _computed(runner, left, jobs, bar):
+        else:  # a row may have another name now: names depend on the other rows, keys do not
+            cells[task.row.name, task.repeat] = replace(kept, model=task.row.name)
+    computed: Iterator[Cell] = map(runner.run, left)
+    if jobs > 1 and left:
+        from topnrank.experiments.compare.parallel import run_in_processes
+
+        computed = run_in_processes(runner.plan, runner.folder, left, jobs)
+    finished: list[Cell] = []
+    with progress_bar("Comparing", len(tasks), clock="elapsed", shown=progress) as bar:
+        bar.update(len(cells))
+        for cell in computed:
             cells[cell.model, cell.repeat] = cell
-            bar.finished(cell)
+            finished.append(cell)
+            left = [task for task in left if (task.row.name, task.repeat) not in cells]
+            if progress:
+                under_way = f"{left[0].row.name}, repeat {left[0].repeat + 1}" if jobs == 1 and left else None
+                bar.update(len(cells), title=under_way, text=time_left(left, finished, jobs))
     return cells
 
 
-def _computed(runner: Runner, tasks: Sequence[Task], jobs: int, bar: Bar) -> Iterator[Cell]:
-    if jobs > 1 and tasks:
-        from topnrank.experiments.compare.parallel import run_in_processes
+def time_left(tasks: Sequence[Task], finished: Sequence[Cell], jobs: int) -> str:
+    """How long `tasks` will take in words: each as long as the finished cells of its model took on average.
 
-        yield from run_in_processes(runner.plan, runner.folder, tasks, jobs)
-        return
-    for task in tasks:
-        bar.started(task)
-        yield runner.run(task)
+    Models differ a thousandfold in time. A model without a finished cell counts as the average model.
+    """
+    seconds: dict[str, list[float]] = {}
+    for cell in finished:
+        seconds.setdefault(cell.model, []).append(cell.fit_seconds + cell.evaluate_seconds)
+    means = {name: sum(taken) / len(taken) for name, taken in seconds.items()}
+    average = sum(means.values()) / max(len(means), 1)
+    total = sum(means.get(task.row.name, average) for task in tasks) / jobs
+    about = "about" if means.keys() >= {task.row.name for task in tasks} else "more than"
+    return f"{about} {timedelta(seconds=round(total))} left"
 
 
-def _renamed(cell: Cell, task: Task) -> Cell:
-    """A kept cell under the name its row has now: names depend on the other rows, keys do not."""
-    return replace(cell, model=task.row.name)
-
-
-def _plan(
+def _make_plan(
     data: Interactions, protocol: str, metrics: str | Sequence[str], options: CompareOptions, *, one_thread: bool
 ) -> Plan:
     """Checks what all cells share."""
@@ -148,70 +165,44 @@ def _plan(
     for name in options:
         one_of("compare: an option", name, tuple(CompareOptions.__annotations__))
     split = one_of("split", options.get("split", "per-user"), SPLITS)
+    test = options.get("test", DEFAULT_TEST[split])
     relevant = options.get("relevant", LIKED_FROM)
-    _check_types(data, relevant)
-    return Plan(
-        data=data,
-        fingerprint=data.fingerprint(),
-        split=split,
-        test=_plain(options.get("test", TEST[split])),
-        seed=_count("seed", options.get("seed", 0), least=0),
-        relevant=None if relevant is None else _number("relevant", relevant),
-        protocols=PROTOCOLS if one_of("protocol", protocol, (*PROTOCOLS, "both")) == "both" else (protocol,),
-        metrics=_metrics(metrics),
-        one_thread=one_thread,
-    )
-
-
-def _metrics(names: str | Sequence[str]) -> tuple[str, ...]:
-    """Names of metrics that have a value for each user."""
-    metrics = parse_metrics(names)
-    if whole := [metric.name for metric in metrics if metric.kind == "coverage"]:
-        raise ParameterError(
-            f"compare: {whole[0]} is one number for all users together, so that no interval or test can be made of it; "
-            "use topnrank.evaluate for it"
-        )
-    return tuple(metric.name for metric in metrics)
-
-
-def _check_types(data: Interactions, relevant: float | None) -> None:
-    """Types need weights that are the same for all models, or the test would not be the same."""
     if data.types is not None and data.ratings is None and data.weights is None and relevant is not None:
         names = ", ".join(f"{name!r}: ..." for name in data.type_names)
         raise DataError(
             "compare: the data have feedback types but no weights, so that models might take different rows for relevant; "
             f"give EventWeights({{{names}}})(data), or relevant=None if every row is relevant"
         )
-
-
-def _count(name: str, value: Any, *, least: int = 1) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise ParameterError(f"{name} must be a whole number of at least {least}, got {value!r}")
-    return int(value)
-
-
-def _number(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-        raise ParameterError(f"{name} must be a number or None, got {value!r}")
-    return float(value)
-
-
-def _plain(value: Any) -> Any:
-    """A Python number instead of one of NumPy's, for JSON; what is wrong with it the split says."""
-    return value.item() if isinstance(value, np.generic) else value
+    if relevant is not None and (isinstance(relevant, bool) or not isinstance(relevant, int | float | np.number)):
+        raise ParameterError(f"relevant must be a number or None, got {relevant!r}")
+    parsed = parse_metrics(metrics)
+    if whole := [metric.name for metric in parsed if metric.kind == "coverage"]:
+        raise ParameterError(
+            f"compare: {whole[0]} is one number for all users together, so that no interval or test can be made of it; "
+            "use topnrank.evaluate for it"
+        )
+    return Plan(
+        data=data,
+        split=split,
+        test=test.item() if isinstance(test, np.generic) else test,  # a wrong value is refused by the split
+        seed=require_integer("seed", options.get("seed", 0)),
+        relevant=None if relevant is None else float(relevant),
+        protocols=PROTOCOLS if one_of("protocol", protocol, (*PROTOCOLS, "both")) == "both" else (protocol,),
+        metrics=tuple(metric.name for metric in parsed),
+        one_thread=one_thread,
+    )
 
 
 def _settings(plan: Plan, rows: Sequence[Row], repeats: int) -> dict[str, Any]:
-    """How the numbers were made, ready for JSON."""
+    """How the numbers were made, as JSON."""
     return {
-        "identity": plan.identity(),
         "split": plan.split,
         "test": plan.test,
         "seed": plan.seed,
         "seeds": [plan.seed + repeat for repeat in range(repeats)],
         "seeds_vary": "the split" if plan.split == "per-user" else "the models; the split is the same in all repeats",
         "relevant": plan.relevant,
-        "ties": TIES,
+        "ties": "expected value under random order",
         "kinds": {row.name: row.model.name for row in rows},
         "parameters": {row.name: row.parameters for row in rows},
         "versions": versions(),
@@ -221,11 +212,9 @@ def _settings(plan: Plan, rows: Sequence[Row], repeats: int) -> dict[str, Any]:
 
 
 def _facts(plan: Plan, cells: Sequence[Cell]) -> dict[str, Any]:
-    """Sizes of the data and the splits; of each repeat one cell that did not fail tells them."""
+    """Sizes of the data and of the splits, as JSON; those of a split are in the facts of any cell that did not fail."""
     data = plan.data
     lengths = np.bincount(data.user_index[data.pair_starts], minlength=data.n_users)
-    told = {cell.repeat: cell.facts for cell in reversed(cells) if cell.error is None}
-    splits = [told[repeat] for repeat in sorted(told)]
     facts: dict[str, Any] = {
         "users": data.n_users,
         "items": data.n_items,
@@ -233,24 +222,32 @@ def _facts(plan: Plan, cells: Sequence[Cell]) -> dict[str, Any]:
         "list_lengths": {"min": int(lengths.min()), "median": float(np.median(lengths)), "max": int(lengths.max())},
         "list_length_counts": {str(n): int(c) for n, c in zip(*np.unique(lengths, return_counts=True), strict=True)},
     }
+    known = {cell.repeat: cell.facts for cell in reversed(cells) if cell.error is None}
+    splits = [known[repeat] for repeat in sorted(known)]
     if not splits:
         return facts
     by_protocol = {protocol: [split[protocol] for split in splits] for protocol in plan.protocols}
+    effective_n: dict[str, dict[str, float]] = {}
+    for protocol, parts in by_protocol.items():
+        values = {
+            metric: [part["effective_n"][metric] for part in parts if part["effective_n"][metric] is not None]
+            for metric in plan.metrics
+        }
+        effective_n[protocol] = {metric: sum(found) / len(found) for metric, found in values.items() if found}
     return facts | {
         "train_rows": [split["train_rows"] for split in splits],
         "test_rows": [split["test_rows"] for split in splits],
         "test_list_lengths": splits[0]["test_lengths"],
-        "users_counted": {name: [one["users"] for one in all_] for name, all_ in by_protocol.items()},
-        "users_excluded": {name: [data.n_users - one["users"] for one in all_] for name, all_ in by_protocol.items()},
-        "users_without_relevant": {n: [one["without_relevant"] for one in all_] for n, all_ in by_protocol.items()},
-        "users_without_test_rows": {n: [one["without_test_rows"] for one in all_] for n, all_ in by_protocol.items()},
-        "effective_n": {name: _effective_n(all_) for name, all_ in by_protocol.items()},
-        "conventions": {name: all_[0]["convention"] for name, all_ in by_protocol.items()},
+        "users_counted": {name: [part["users"] for part in parts] for name, parts in by_protocol.items()},
+        "users_excluded": {
+            name: [data.n_users - part["users"] for part in parts] for name, parts in by_protocol.items()
+        },
+        "users_without_relevant": {
+            name: [part["without_relevant"] for part in parts] for name, parts in by_protocol.items()
+        },
+        "users_without_test_rows": {
+            name: [part["without_test_rows"] for part in parts] for name, parts in by_protocol.items()
+        },
+        "effective_n": effective_n,
+        "conventions": {name: parts[0]["convention"] for name, parts in by_protocol.items()},
     }
-
-
-def _effective_n(splits: Sequence[dict[str, Any]]) -> dict[str, float]:
-    """Mean over users and repeats of min(k, length of the list), for each metric."""
-    values = {metric: [split["effective_n"][metric] for split in splits] for metric in splits[0]["effective_n"]}
-    known = {metric: [value for value in one if value is not None] for metric, one in values.items()}
-    return {metric: sum(one) / len(one) for metric, one in known.items() if one}

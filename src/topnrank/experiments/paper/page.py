@@ -1,13 +1,14 @@
-"""A reproduction as Markdown."""
+"""A reproduction as tables: cells for the terminal, and a Markdown page."""
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
 
 from topnrank.experiments.paper.plan import MIN_USER_ITEMS, N
 from topnrank.experiments.paper.published import CUTS
 from topnrank.experiments.paper.reproduce import TESTED, Reproduction
-from topnrank.experiments.statistics import PairedTest
+from topnrank.experiments.report.formatting import TEST_HEADER, format_number, format_test, metric_label
+from topnrank.experiments.report.markdown import escape, table
+from topnrank.experiments.statistics import STAR_RULE
 from topnrank.experiments.tuning.grid import GridSearch
 
 PAPER = (
@@ -29,53 +30,65 @@ CONVENTION = (
     "NDCG has gain 1 for ratings of 4 and more, ranks each user's own test items, and counts ties by their expected value. "
     "Our default Top-N-Rank has other settings throughout: 50 factors, users as histories, more epochs."
 )
+TESTS = f"Paired by user after averaging the repeats; p values Holm-corrected over all rows and cut-offs; {STAR_RULE}."
+PAIR_HEADER = ("Pair", *TEST_HEADER[2:])
+
+
+def score_cells(made: Reproduction) -> tuple[list[str], list[list[str]]]:
+    """Header and rows of the means, beside the paper's where it has them; of a row that failed, why."""
+    both = " ours / paper" if made.plan.published else ""
+    rows = []
+    for row in made.rows:
+        if math.isnan(made.mean(row)[0]):
+            rows.append([row, *["failed"] * len(CUTS), made.comparison.error(row) or "-"])
+            continue
+        theirs = made.published(row)
+        published = [f" / {value:.4f}" for value in theirs] if theirs else [" / -" if both else ""] * len(CUTS)
+        cells = [f"{ours:.4f}{value}" for ours, value in zip(made.mean(row), published, strict=True)]
+        rows.append([row, *cells, format_number(made.std(row)[CUTS.index(10)])])
+    return ["method", *(f"NDCG@{cut}{both}" for cut in CUTS), "sd @10"], rows
+
+
+def pair_cells(made: Reproduction) -> list[list[str]]:
+    """Rows of the table of tests under `PAIR_HEADER`."""
+    return [[f"{test.first} - {test.second}", *format_test(test)[2:]] for test in made.tests()]
 
 
 def to_markdown(made: Reproduction) -> str:
     """The whole page: table, what the paper leaves out, tests, settings."""
+    header, rows = score_cells(made)
     parts = [
         f"# {made.plan.title}, on {made.plan.name}",
-        _facts(made),
-        *_scores(made),
+        _data_facts(made),
+        ""
+        if made.plan.published
+        else "These are not the paper's data, so there are no published numbers to compare with.",
+        table(header, [list(map(escape, cells)) for cells in rows]),
         "## What the paper leaves out",
         *_details(made),
-        f"## Differences per user, {TESTED.upper()}",
-        *_tests(made.tests()),
+        f"## Differences per user, {metric_label(TESTED)}",
+        escape(TESTS),
+        table(PAIR_HEADER, [list(map(escape, cells)) for cells in pair_cells(made)]),
         "## How this was run",
         *_settings(made),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _facts(made: Reproduction) -> str:
-    data, lengths, out = made.plan.data, made.plan.train_lengths(), made.users_left_out()
+def _data_facts(made: Reproduction) -> str:
+    data, lengths, out, repeats = (
+        made.plan.data,
+        made.plan.train_lengths(),
+        made.users_left_out(),
+        made.comparison.repeats,
+    )
     left_out = f"{min(out):,} to {max(out):,}" if out and min(out) != max(out) else f"{(out or [0])[0]:,}"
-    halves = _count(made.comparison.repeats, "random half", "random halves")
     return (
         f"{data.n_users:,} users with {MIN_USER_ITEMS} ratings or more, {data.n_items:,} items, {len(data):,} ratings; "
-        f"{halves}. Training lists: median {statistics.median(lengths):g}, longest {int(lengths.max()):,} items; "
-        f"{(lengths > N).mean():.0%} of them are longer than N = {N}; only there can a count of {N} cut. Users left "
-        f"out of the means, because no test item of theirs is relevant: {left_out}."
+        f"{repeats} random {'half' if repeats == 1 else 'halves'}. Training lists: median {statistics.median(lengths):g}, "
+        f"longest {int(lengths.max()):,} items; {(lengths > N).mean():.0%} of them are longer than N = {N}; only there can "
+        f"a count of {N} cut. Users left out of the means, because no test item of theirs is relevant: {left_out}."
     )
-
-
-def _scores(made: Reproduction) -> list[str]:
-    """Means, ours and the paper's."""
-    both = bool(made.plan.published)
-    lines = []
-    for row in made.rows:
-        if (error := made.comparison.error(row)) is not None and math.isnan(made.mean(row)[0]):
-            lines.append([row, *["failed"] * len(CUTS), error.replace("|", "/")])
-            continue
-        theirs = made.published(row)
-        cells = [
-            f"{ours:.4f}" + (f" / {theirs[at]:.4f}" if theirs else " / -" if both else "")
-            for at, ours in enumerate(made.mean(row))
-        ]
-        lines.append([row, *cells, _number(made.spread(row)[CUTS.index(10)])])
-    heads = [f"NDCG@{cut}" + (" ours / paper" if both else "") for cut in CUTS]
-    absent = "" if both else "These are not the paper's data, so no published numbers stand beside ours."
-    return [absent, _table(["method", *heads, "sd @10"], lines)]
 
 
 def _details(made: Reproduction) -> list[str]:
@@ -84,43 +97,21 @@ def _details(made: Reproduction) -> list[str]:
         detail = made.detail(row)
         edges = edges or bool(detail.at_edge)
         active = "-" if detail.effective_n is None else f"{detail.effective_n:.1f}"
-        chosen = _choices(detail.chosen, detail.at_edge)
-        lines.append([row, active, _number(detail.seconds, 2), _number(detail.seconds_with_choice, 2), chosen])
-    heads = ["method", "effective N", "seconds of a fit", "with the choice", "chosen on validation data, by repeat"]
-    notes = [
+        chosen = []
+        for name in detail.chosen[0] if detail.chosen else ():
+            edge = "†" if name in detail.at_edge else ""
+            values = ", ".join(f"{point[name]:g}" for point in detail.chosen)
+            chosen.append(f"{name.replace('_', ' ')}{edge} {values}")
+        seconds = [format_number(value, 2) for value in (detail.seconds, detail.seconds_with_choice)]
+        lines.append([escape(row), active, *seconds, "; ".join(chosen) or "-"])
+    return [
+        table(
+            ["method", "effective N", "seconds of a fit", "with the choice", "chosen on validation data, by repeat"],
+            lines,
+        ),
         f"Effective N: items of a training list whose smooth rank is below N at the end of training, on average; N = {N} "
         "is meant to be the number of items that count.",
-        "\\* an end of the grid was chosen in some repeat: a better value may lie beyond it." if edges else "",
-    ]
-    return [_table(heads, lines), *notes]
-
-
-def _choices(chosen: Sequence[dict[str, float]], at_edge: Sequence[str]) -> str:
-    names = list(chosen[0]) if chosen else []
-    texts = []
-    for name in names:
-        star = "\\*" if name in at_edge else ""
-        texts.append(f"{name.replace('_', ' ')}{star} " + ", ".join(f"{point[name]:g}" for point in chosen))
-    return "; ".join(texts) or "-"
-
-
-def _tests(tests: Iterable[PairedTest]) -> list[str]:
-    lines = [
-        [
-            f"{test.first} - {test.second}",
-            f"{test.difference:+.4f}",
-            f"[{test.interval[0]:+.4f}, {test.interval[1]:+.4f}]",
-            _p_value(test.t_holm),
-            _p_value(test.wilcoxon_holm),
-            f"{test.effect:+.2f}",
-            test.note,
-        ]
-        for test in tests
-    ]
-    heads = ["pair", "difference", "95 % interval", "t-test, Holm", "Wilcoxon, Holm", "d", "note"]
-    return [
-        "Paired by user after averaging the repeats; p-values corrected over all rows and cut-offs.",
-        _table(heads, lines),
+        "† an end of the grid was chosen in some repeat: a better value may lie beyond it." if edges else "",
     ]
 
 
@@ -140,20 +131,3 @@ def _settings(made: Reproduction) -> list[str]:
         "\n".join(grids),
         f"Versions: {where}. Date: {made.comparison.settings.get('date', 'unknown')}." if where else "",
     ]
-
-
-def _table(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    rule = "|" + "---|" * len(heads)
-    return "\n".join(["| " + " | ".join(heads) + " |", rule, *("| " + " | ".join(line) + " |" for line in lines)])
-
-
-def _number(value: float, digits: int = 4) -> str:
-    return "-" if math.isnan(value) else f"{value:.{digits}f}"
-
-
-def _count(number: int, one: str, many: str) -> str:
-    return f"{number} {one if number == 1 else many}"
-
-
-def _p_value(value: float) -> str:
-    return "< 0.0001" if value < 1e-4 else _number(value)

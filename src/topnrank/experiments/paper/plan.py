@@ -15,11 +15,11 @@ from topnrank.experiments.tuning.grid import Grid, GridSearch
 from topnrank.models.base import Model
 from topnrank.models.factor.model import FactorModel
 from topnrank.models.listwise import MFADG, CLiMF, ListPMF, ListRank, XCLiMF
-from topnrank.models.search_space import Range
+from topnrank.models.parameters import Range
 from topnrank.models.topnrank.model import TopNRank
 
-FACTORS, N, LIKED, MIN_USER_ITEMS = 10, 20, 4.0, 10
-"""k, N, the stars from which a rating is a like, and how many ratings a user needs (sections IV.A and IV.B)."""
+FACTORS, N, LOWEST_POSITIVE, MIN_USER_ITEMS = 10, 20, 4.0, 10
+"""k, N, the stars from which a rating is positive, and how many ratings a user needs (sections IV.A and IV.B)."""
 RATES = (1e-6, 3e-6, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)
 """Learning rates to pick from: the paper gives none. The small ones are for many users: a batch is a tenth of them, and
 its gradients are summed."""
@@ -35,8 +35,8 @@ VARIANTS = {
 }
 """Smoothing and truncation of the paper's four variants."""
 BASELINES: dict[str, tuple[type[FactorModel], dict[str, Any]]] = {
-    "MF-ADG": (MFADG, {"feedback": Threshold(LIKED), "negatives": 100}),
-    "CLiMF": (CLiMF, {"feedback": Threshold(LIKED)}),
+    "MF-ADG": (MFADG, {"feedback": Threshold(LOWEST_POSITIVE), "negatives": 100}),
+    "CLiMF": (CLiMF, {"feedback": Threshold(LOWEST_POSITIVE)}),
     "xCLiMF": (XCLiMF, {}),
     "ListRank": (ListRank, {}),
     "ListPMF-PL": (ListPMF, {}),
@@ -47,14 +47,14 @@ DEFAULT = "Top-N-Rank (our default)"
 
 @dataclass(frozen=True)
 class Plan:
-    """One table to make."""
+    """What to run for one table."""
 
     table: str
     """"table2" or "table4\""""
     data: Interactions
     """Filtered as in the paper"""
     name: str
-    """What the data are called"""
+    """Name of the data"""
     fair: bool
     rows: dict[str, Model]
     """By name, in the paper's order; then our own"""
@@ -78,7 +78,7 @@ def make_plan(table: str, data: Interactions, *, name: str = "data", fair: bool 
     if fair and table != "table2":
         raise ParameterError("fair tunes the arms of the truncation ablation, which is table2; leave it out for table4")
     if data.ratings is None:
-        raise DataError("the paper's experiments need ratings, to tell likes (4 stars and more) from dislikes")
+        raise DataError("the paper's experiments need ratings, to tell positive (4 stars and more) from negative rows")
     if _longest(data) < MIN_USER_ITEMS:
         raise DataError(f"no user has {MIN_USER_ITEMS} ratings or more, which the paper asks for; use longer lists")
     kept = data.filter(min_user_items=MIN_USER_ITEMS)
@@ -145,6 +145,6 @@ def _baseline_grid(model: FactorModel) -> Grid:
 
 
 def _rounded(values: Any) -> tuple[float, ...]:
-    """Three digits, so that settings can be read and told."""
+    """Three significant digits, so that settings can be read."""
     sequence: Sequence[float] = tuple(values)
     return tuple(float(f"{value:.3g}") for value in sequence)

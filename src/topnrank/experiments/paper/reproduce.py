@@ -8,24 +8,25 @@ from typing import Any
 import numpy as np
 
 from topnrank.data.interactions import Interactions
-from topnrank.experiments.compare.result import Cell, Comparison
+from topnrank.experiments.compare.result import Comparison
 from topnrank.experiments.compare.run import compare
-from topnrank.experiments.paper.plan import LIKED, VARIANTS, Plan, make_plan
+from topnrank.experiments.paper.plan import LOWEST_POSITIVE, VARIANTS, Plan, make_plan
 from topnrank.experiments.paper.published import METRICS, PLAIN_SIGMOID, RELU, SIGMOID, Values
-from topnrank.experiments.statistics import PairedTest, paired_tests
+from topnrank.experiments.report.summary import Summary
+from topnrank.experiments.statistics import PairedTest
 from topnrank.experiments.tuning.grid import GridSearch
 
 PROTOCOL = "rated"
 TESTED = "ndcg@10"
-"""The metric whose differences are told row by row."""
+"""The metric of the paired tests."""
 
 
 @dataclass(frozen=True)
 class Detail:
-    """What the paper does not tell of a row."""
+    """Results of a row that the paper does not report."""
 
     chosen: list[dict[str, float]]
-    """What validation data chose in each repeat"""
+    """The point of the grid with the best validation value, for each repeat"""
     at_edge: list[str]
     """Parameters for which an end of the grid was chosen, so that a better value may lie beyond"""
     effective_n: float | None
@@ -52,12 +53,12 @@ class Reproduction:
         """Our values at the paper's cut-offs."""
         return tuple(self.comparison.mean(row, PROTOCOL, metric) for metric in METRICS)
 
-    def spread(self, row: str) -> tuple[float, ...]:
+    def std(self, row: str) -> tuple[float, ...]:
         """Standard deviations over repeats."""
-        return tuple(self.comparison.spread(row, PROTOCOL, metric) for metric in METRICS)
+        return tuple(self.comparison.std(row, PROTOCOL, metric) for metric in METRICS)
 
     def published(self, row: str) -> Values | None:
-        """The paper's values, where it has the row and the data are its own."""
+        """The paper's values, if it has the row and the data are its own."""
         return self.plan.published.get(row)
 
     def users_left_out(self) -> list[int]:
@@ -69,52 +70,61 @@ class Reproduction:
 
     def detail(self, row: str) -> Detail:
         """Choices, effective N and seconds of a row."""
-        cells = self._cells(row)
+        cells = [cell for cell in self.comparison.cells_of(row) if cell.error is None]
         last = [cell.curve[-1] if cell.curve else {} for cell in cells]
         model = self.plan.rows.get(row)
         grid = model.grid if isinstance(model, GridSearch) else {}
         chosen = [{name: record[name] for name in grid if name in record} for record in last]
-        at_edge = [name for name, tried in grid.items() if len(tried) > 1 and _at_edge(tried, name, chosen)]
+        at_edge = [
+            name
+            for name, tried in grid.items()
+            if len(tried) > 1 and any(point.get(name) in (min(tried), max(tried)) for point in chosen)
+        ]
         active = [record["effective_n"] for record in last if "effective_n" in record]
-        fits = [cell.fit_seconds for cell in cells]
-        alone = [record.get("fit_seconds", whole) for record, whole in zip(last, fits, strict=True)]
-        counted = float(np.mean(active)) if active and self._truncates(row) else None
-        return Detail(chosen, at_edge, counted, _mean(alone), _mean(fits))
+        truncates = any(row.startswith(variant) for variant in VARIANTS)
+        whole = [cell.fit_seconds for cell in cells]
+        alone = [record.get("fit_seconds", seconds) for record, seconds in zip(last, whole, strict=True)]
+        return Detail(
+            chosen=chosen,
+            at_edge=at_edge,
+            effective_n=float(np.mean(active)) if active and truncates else None,
+            seconds=float(np.mean(alone)) if alone else float("nan"),
+            seconds_with_choice=float(np.mean(whole)) if whole else float("nan"),
+        )
+
+    @cached_property
+    def summary(self) -> Summary:
+        """The statistics, with Top-N-Rank.ReLU as the reference: computed once, minutes for a hundred thousand users."""
+        return Summary.of(self.comparison, RELU)
 
     def tests(self) -> list[PairedTest]:
         """Top-N-Rank.ReLU against every other row, and in Table 2 the sigmoid with against without truncation."""
-        return self._tests
-
-    @cached_property
-    def _tests(self) -> list[PairedTest]:
-        """Their intervals take minutes for a hundred thousand users: once is enough."""
-        tests = paired_tests(self.comparison, RELU)
+        tests = self.summary.tests(PROTOCOL)
         if PLAIN_SIGMOID in self.rows:
-            tests += [test for test in paired_tests(self.comparison, SIGMOID) if test.second == PLAIN_SIGMOID]
-        return [test for test in tests if (test.protocol, test.metric) == (PROTOCOL, TESTED)]
+            tests += [test for test in self.summary.tests(PROTOCOL, SIGMOID) if test.second == PLAIN_SIGMOID]
+        return [test for test in tests if test.metric == TESTED]
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it for JSON."""
+        """Everything, as JSON."""
         rows = {}
         for row in self.rows:
-            detail = self.detail(row)
+            published = self.published(row)
             rows[row] = {
                 "values": dict(zip(METRICS, self.mean(row), strict=True)),
-                "spread": dict(zip(METRICS, self.spread(row), strict=True)),
-                "published": dict(zip(METRICS, self.published(row) or (), strict=False)) or None,
+                "std": dict(zip(METRICS, self.std(row), strict=True)),
+                "published": dict(zip(METRICS, published, strict=True)) if published else None,
                 "error": self.comparison.error(row),
-                **vars(detail),
+                **vars(self.detail(row)),
             }
-        facts = {"users_left_out": self.users_left_out(), "tests": [vars(test) for test in self.tests()]}
-        told = {"table": self.plan.table, "data": self.plan.name, "fair": self.plan.fair}
-        return {**told, "repeats": self.comparison.repeats, "rows": rows, **facts}
-
-    def _cells(self, row: str) -> list[Cell]:
-        cells = [self.comparison.cells.get((row, repeat)) for repeat in range(self.comparison.repeats)]
-        return [cell for cell in cells if cell is not None and cell.error is None]
-
-    def _truncates(self, row: str) -> bool:
-        return any(row.startswith(variant) for variant in VARIANTS)
+        return {
+            "table": self.plan.table,
+            "data": self.plan.name,
+            "fair": self.plan.fair,
+            "repeats": self.comparison.repeats,
+            "rows": rows,
+            "users_left_out": self.users_left_out(),
+            "tests": [vars(test) | {"stars": test.stars} for test in self.tests()],
+        }
 
 
 def reproduce(
@@ -135,7 +145,7 @@ def reproduce(
     Parameters
     ----------
     data : ratings; users with fewer than 10 are left out, as in the paper.
-    name : of the data: with "ml-20m" and "amazon-video-games" the published numbers stand beside ours.
+    name : of the data: with "ml-20m" and "amazon-video-games" the published numbers are shown beside ours.
     fair : for table2: rate and lambda picked for each arm, and one arm more, whose N is larger than any list.
     repeats : the paper's number is 5.
     folder : where finished cells are kept; the same call after a kill computes only what is missing.
@@ -149,15 +159,7 @@ def reproduce(
         protocol=PROTOCOL,
         metrics=METRICS,
         folder=folder,
-        relevant=LIKED,
+        relevant=LOWEST_POSITIVE,
         **running,
     )
     return Reproduction(plan, comparison)
-
-
-def _at_edge(tried: tuple[float, ...], name: str, chosen: list[dict[str, float]]) -> bool:
-    return any(point.get(name) in (min(tried), max(tried)) for point in chosen)
-
-
-def _mean(values: list[float]) -> float:
-    return float(np.mean(values)) if values else float("nan")

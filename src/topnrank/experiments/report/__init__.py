@@ -1,1 +1,1 @@
-"""One summary of a comparison, and the formats it is shown in."""
+"""One summary of a comparison, and the formats it is written in."""

@@ -1,12 +1,15 @@
-"""How a comparison's names and numbers are written for people: metrics, means, p values, times, settings."""
+"""Text and JSON forms of a comparison's names and numbers: metrics, means, p values, times, settings, paired tests."""
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-_KINDS = {
+if TYPE_CHECKING:
+    from topnrank.experiments.statistics import PairedTest
+
+_METRICS = {
     "ndcg": "NDCG",
     "ndcg_graded": "graded NDCG",
     "map": "MAP",
@@ -21,18 +24,26 @@ _KINDS = {
 }
 _NEUTRAL = ("novelty", "popularity")
 """Metrics of which more is not better."""
-_PROTOCOLS = {
-    "rated": "rated items",
-    "catalog": "the whole catalog",
-}
-MOST_LISTED = 12
-"""A longer list of numbers is told by its least, median and greatest."""
+_PROTOCOLS = {"rated": "rated items", "catalog": "the whole catalog"}
+MAX_LISTED = 12
+"""A longer list of numbers is written as its minimum, median and maximum."""
+TEST_HEADER = (
+    "Metric",
+    "Against",
+    "Difference",
+    "95 % interval",
+    "p, Student's t",
+    "p, Wilcoxon",
+    "Effect size",
+    "Users",
+)
+"""Columns of a table of paired tests; the p values are Holm-corrected."""
 
 
 def metric_label(metric: str) -> str:
     """A metric as papers write it: "NDCG@10" for "ndcg@10"."""
     kind, at, cut = metric.partition("@")
-    return f"{_KINDS.get(kind, kind)}{at}{cut}"
+    return f"{_METRICS.get(kind, kind)}{at}{cut}"
 
 
 def is_better_higher(metric: str) -> bool:
@@ -45,31 +56,26 @@ def protocol_label(protocol: str) -> str:
     return _PROTOCOLS.get(protocol, protocol)
 
 
-def number(value: float, digits: int = 4) -> str:
+def format_number(value: float, digits: int = 4) -> str:
     """A value with fixed digits, "-" where it is not defined."""
     return f"{value:.{digits}f}" if math.isfinite(value) else "-"
 
 
-def signed(value: float, digits: int = 4) -> str:
-    """A difference with its sign; what rounds to nothing has none."""
+def format_signed(value: float, digits: int = 4) -> str:
+    """A difference with its sign; what rounds to zero has none."""
     if not math.isfinite(value):
         return "-"
     return f"{value:+.{digits}f}" if round(value, digits) else f"{0:.{digits}f}"
 
 
-def probability(p: float) -> str:
+def format_p(p: float) -> str:
     """A p value: three digits, "<0.001" below."""
     if not math.isfinite(p):
         return "-"
     return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def stars(p: float) -> str:
-    """*** below 0.001, ** below 0.01, * below 0.05."""
-    return "*" * sum(p < bound for bound in (0.05, 0.01, 0.001))
-
-
-def duration(seconds: float) -> str:
+def format_seconds(seconds: float) -> str:
     """A time in the unit that reads best."""
     if not math.isfinite(seconds):
         return "-"
@@ -80,48 +86,22 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.1f} min" if seconds < 5997 else f"{seconds / 3600:.1f} h"
 
 
-def listing(names: Sequence[str]) -> str:
-    """Names as in a sentence: "a, b and c"."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+def format_test(test: "PairedTest") -> list[str]:
+    """A paired test as the cells of `TEST_HEADER`."""
+    low, high = test.interval
+    return [
+        metric_label(test.metric),
+        test.second,
+        f"{format_signed(test.difference)} {test.stars}".strip(),
+        f"{format_signed(low)} to {format_signed(high)}" if math.isfinite(low + high) else "-",
+        format_p(test.t_holm),
+        format_p(test.wilcoxon_holm),
+        format_signed(test.effect, 2),
+        f"{test.users:,}" + (f" ({test.note})" if test.note else ""),
+    ]
 
 
-def shortened(name: str, most: int) -> str:
-    """A long name with its middle left out, so that what differs at either end stays."""
-    if len(name) <= most:
-        return name
-    head = (most - 1) * 3 // 5
-    return f"{name[:head]}…{name[-(most - 1 - head) :]}"
-
-
-def short_labels(names: Sequence[str], most: int) -> dict[str, str]:
-    """Every name in about `most` letters and no two alike: names that would be alike show where they part."""
-    short = {name: shortened(name, most) for name in names}
-    labels: dict[str, str] = {}
-    for name in names:
-        alike = [other for other in short if short[other] == short[name]]
-        label = short[name] if len(alike) == 1 else _from_parting(name, alike, most)
-        turn = 2
-        while label in labels.values():  # names that part more than once
-            label, turn = f"{short[name]} #{turn}", turn + 1
-        labels[name] = label
-    return labels
-
-
-def _from_parting(name: str, alike: Sequence[str], most: int) -> str:
-    """The beginning of a name, and what follows the part that it shares with others."""
-    parting = (
-        next(place for place in range(most + max(map(len, alike))) if len({other[:place] for other in alike}) > 1) - 1
-    )
-    label = f"{name[: min(most // 3, parting)]}…{name[parting:]}"
-    return label if len(label) <= most else f"{label[: most - 1]}…"
-
-
-def one_line(text: str) -> str:
-    """An error message on one line."""
-    return " ".join(text.split())
-
-
-def told(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A setting or fact in one line: thousands in groups, few digits, mappings and lists spelled out."""
     if value is None or isinstance(value, bool):
         return {True: "yes", False: "no", None: "none"}[value]
@@ -130,30 +110,63 @@ def told(value: Any) -> str:
     if isinstance(value, float):
         return "-" if math.isnan(value) else f"{value:.4g}" if abs(value) < 10_000 else f"{value:,.0f}"
     if isinstance(value, Mapping):
-        return _told_mapping(value)
+        keys = [str(key) for key in value]
+        if len(keys) > MAX_LISTED and all(key.replace(".", "", 1).isdigit() for key in keys):
+            return f"{len(keys)} values from {min(keys, key=float)} to {max(keys, key=float)}"
+        texts = [
+            f"({format_value(item)})" if isinstance(item, Mapping | list) and item else format_value(item)
+            for item in value.values()
+        ]
+        return ", ".join(f"{key.replace('_', ' ')} {text}" for key, text in zip(keys, texts, strict=True)) or "none"
     if isinstance(value, list | tuple):
-        return _told_list(value)
-    return one_line(str(value))
+        numbers = all(isinstance(item, int | float) and not isinstance(item, bool) for item in value)
+        if len(value) > 1 and numbers and len(set(value)) == 1:
+            return f"{format_value(value[0])} each time"
+        if len(value) > MAX_LISTED and numbers:
+            low, middle, high = (format_value(float(edge)) for edge in np.quantile(value, [0.0, 0.5, 1.0]))
+            return f"{len(value)} values, minimum {low}, median {middle}, maximum {high}"
+        return ", ".join(format_value(item) for item in value) or "none"
+    return " ".join(str(value).split())
 
 
-def _told_mapping(value: Mapping[Any, Any]) -> str:
-    keys = [str(key) for key in value]
-    if len(keys) > MOST_LISTED and all(key.replace(".", "", 1).isdigit() for key in keys):
-        return f"{len(keys)} values from {min(keys, key=float)} to {max(keys, key=float)}"
-    texts = (f"({told(item)})" if isinstance(item, Mapping | list) and item else told(item) for item in value.values())
-    return ", ".join(f"{spaced(key)} {text}" for key, text in zip(keys, texts, strict=True)) or "none"
+def jsonable(value: Any) -> Any:
+    """`value` with plain numbers, and None for what JSON has no number for."""
+    if isinstance(value, Mapping):
+        return {str(key): jsonable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [jsonable(item) for item in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return jsonable(value.tolist())
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _told_list(value: Sequence[Any]) -> str:
-    numbers = all(isinstance(item, int | float) and not isinstance(item, bool) for item in value)
-    if len(value) > 1 and numbers and len(set(value)) == 1:
-        return f"{told(value[0])} each time"
-    if len(value) > MOST_LISTED and numbers:
-        least, middle, most = (float(edge) for edge in np.quantile(value, [0.0, 0.5, 1.0]))
-        return f"{len(value)} values, least {told(least)}, median {told(middle)}, greatest {told(most)}"
-    return ", ".join(told(item) for item in value) or "none"
+def join_names(names: Sequence[str]) -> str:
+    """Names as in a sentence: "a, b and c"."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def spaced(key: object) -> str:
-    """A key as words."""
-    return str(key).replace("_", " ")
+def shorten(name: str, length: int) -> str:
+    """A long name with its middle left out, so that what differs at either end stays."""
+    if len(name) <= length:
+        return name
+    head = (length - 1) * 3 // 5
+    return f"{name[:head]}…{name[-(length - 1 - head) :]}"
+
+
+def short_labels(names: Sequence[str], length: int) -> dict[str, str]:
+    """Every name in about `length` letters, no two alike: names that would be alike show where they begin to differ."""
+    short = {name: shorten(name, length) for name in names}
+    labels: dict[str, str] = {}
+    for name in names:
+        label, alike = short[name], [other for other in short if short[other] == short[name]]
+        if len(alike) > 1:
+            shared = 0
+            while len({other[: shared + 1] for other in alike}) == 1:
+                shared += 1
+            label = f"{name[: min(length // 3, shared)]}…{name[shared:]}"
+            label = label if len(label) <= length else f"{label[: length - 1]}…"
+        turn = 2
+        while label in labels.values():  # names that differ in several places
+            label, turn = f"{short[name]} #{turn}", turn + 1
+        labels[name] = label
+    return labels

@@ -25,8 +25,8 @@ INK, SOFT, GRID, PAPER = "#1c2128", "#59636e", "#d8dee4", "#ffffff"
 SERIES = ("#0072b2", "#d55e00", "#009e73", "#7a3e9d", "#b07d00", "#cc79a7", "#2f9bdb")
 """After Okabe and Ito, safe for the color-blind; darkened or left out where they are too pale on white."""
 CONTROL = ("#3d4450", "#6a737d", "#959da5")
-"""Greys, so that the simple controls stand back."""
-MOST_LONG_LABELS = 6
+"""Grays, so that the simple controls are less prominent."""
+MAX_LONG_LABELS = 6
 """A legend of more entries shortens them, to fit two columns."""
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _CONTROL_MARKERS = ("d", "p", "x")
@@ -141,7 +141,7 @@ def sheet(height: float, rows: int = 1, columns: int = 1, **options: Any) -> "tu
 
 
 def hide_empty(panels: "Sequence[Axes]", used: int, columns: int) -> None:
-    """Hides the panels after the last used one; what stands above them gets the words of its x axis back."""
+    """Hides the panels after the last used one; the panels above them show the labels of their x axis."""
     for axes in panels[used:]:
         axes.set_visible(False)
     for axes in panels[max(used - columns, 0) : used]:
@@ -151,7 +151,7 @@ def hide_empty(panels: "Sequence[Axes]", used: int, columns: int) -> None:
 def legend_below(figure: "Figure", axes: "Axes") -> None:
     """The legend under the plot, in as many columns as the names leave room for; the figure grows by its height."""
     handles, labels = axes.get_legend_handles_labels()
-    labels = list(short_labels(labels, 19 if len(labels) > MOST_LONG_LABELS else 34).values())
+    labels = list(short_labels(labels, 19 if len(labels) > MAX_LONG_LABELS else 34).values())
     longest = max(map(len, labels), default=0)
     columns = 3 if longest <= 11 else 2 if longest <= 19 else 1
     lines = -(-len(labels) // columns)

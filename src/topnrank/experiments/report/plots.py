@@ -8,7 +8,7 @@ Needs Matplotlib (`pip install 'topnrank[report]'`); nothing is shown on a scree
 
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
@@ -18,7 +18,7 @@ import numpy as np
 from topnrank._checks import one_of
 from topnrank._typing import Float64Array
 from topnrank.experiments.compare.result import Comparison
-from topnrank.experiments.report.formatting import metric_label, protocol_label, short_labels, shortened, signed
+from topnrank.experiments.report.formatting import format_signed, metric_label, protocol_label, short_labels, shorten
 from topnrank.experiments.report.plot_style import (
     GRID,
     INK,
@@ -33,33 +33,35 @@ from topnrank.experiments.report.plot_style import (
     style,
     svg_text,
 )
-from topnrank.experiments.report.summary import USUAL_CUTS, Row, Summary
+from topnrank.experiments.report.summary import USUAL_CUTS, Summary
 from topnrank.experiments.statistics import PairedTest, per_user
-from topnrank.io.atomic import write_atomically
+from topnrank.io.atomic import write_atomically, write_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MOST_PANELS = 8
-"""More small panels than this are no longer looked at one by one."""
+MAX_PANELS = 8
+"""More small panels than this would not be looked at one by one."""
 _NOISE = 1e-12
 """Averages over repeats that differ by less are equal."""
-MOST_POINTS = 400
+MAX_POINTS = 400
 """Points of a line over users: enough for the eye, and few enough for a page."""
 
 
 @final
 @dataclass(frozen=True)
 class Picture:
-    """A figure with its words."""
+    """A figure with its title and description."""
 
     name: str
     """Short, for files and links."""
     title: str
     description: str
-    """What it shows and how to read it; its text for those who do not see it."""
+    """What it shows and how to read it; also the text for screen readers."""
     figure: "Figure"
+    protocol: str | None = None
+    """The protocol whose results it shows; None for training and data."""
 
     def svg(self) -> str:
         """An SVG document."""
@@ -75,40 +77,35 @@ class Picture:
         """Writes the figure; the ending says how: .svg, .pdf or .png."""
         kind = one_of("the ending of a figure's file", Path(path).suffix.lower().lstrip("."), ("svg", "pdf", "png"))
         if kind == "svg":
-            write_atomically(path, lambda temporary: _write_text(temporary, self.svg()))
+            write_text(path, self.svg())
             return
         with style():
             write_atomically(path, lambda temporary: self.figure.savefig(temporary, format=kind, dpi=200))
 
 
-def _write_text(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
-
-
 def pictures(comparison: Comparison | Summary, reference: str | None = None) -> list[Picture]:
     """All figures that the comparison has numbers for."""
     summary = Summary.of(comparison, reference)
+    found: list[Picture | None] = []
     with style():
-        return list(_all(summary))
-
-
-def _all(summary: Summary) -> Iterator[Picture]:
-    for protocol in summary.comparison.protocols:
-        for draw in (curves, differences, runtime, user_differences):
-            if (picture := draw(summary, protocol)) is not None:
-                yield picture
-    for draw_once in (objectives, validation, list_lengths):
-        if (picture := draw_once(summary)) is not None:
-            yield picture
+        for protocol in summary.comparison.protocols:
+            found += [draw(summary, protocol) for draw in (curves, differences, runtime, user_differences)]
+        found += [draw(summary) for draw in (objectives, validation, list_lengths)]
+    return [picture for picture in found if picture is not None]
 
 
 def _title(what: str, summary: Summary, protocol: str) -> str:
-    """With the protocol, where there are several."""
+    """With the protocol if there are several."""
     return f"{what}, {protocol_label(protocol)}" if len(summary.comparison.protocols) > 1 else what
 
 
-def _measured(summary: Summary, protocol: str) -> list[Row]:
-    return [row for row in summary.rows[protocol] if row.scores]
+def _styles(summary: Summary) -> dict[str, Look]:
+    """The look of each model; those without numbers come last, so that the others get the first colors."""
+    models, measured = (
+        summary.comparison.models,
+        {row.model for rows in summary.rows.values() for row in rows if row.scores},
+    )
+    return looks(sorted(models, key=lambda model: model not in measured), summary.controls)
 
 
 # -- quality ------------------------------------------------------------------------------------------------------------
@@ -118,11 +115,11 @@ def curves(summary: Summary, protocol: str) -> Picture | None:
     """A metric over its cut-offs, with 95 % bands."""
     kind = summary.headline.partition("@")[0]
     cuts = sorted(int(m.partition("@")[2]) for m in summary.comparison.metrics if m.startswith(f"{kind}@"))
-    rows = _measured(summary, protocol)
+    rows = summary.measured(protocol)
     if len(cuts) < 2 or not rows:
         return None
     figure, (axes,) = sheet(2.9)
-    drawn = looks(summary.drawn, summary.controls)
+    drawn = _styles(summary)
     for row in rows:
         scores = [row.scores[f"{kind}@{cut}"] for cut in cuts]
         look = drawn[row.model]
@@ -134,7 +131,7 @@ def curves(summary: Summary, protocol: str) -> Picture | None:
     axes.set(xlabel="cut-off k", ylabel=f"{metric_label(kind)}@k")
     legend_below(figure, axes)
     words = "Mean over users and repeats at each cut-off; the bands are 95 % bootstrap intervals over users."
-    return Picture(f"curves-{protocol}", _title(f"{metric_label(kind)}@k", summary, protocol), words, figure)
+    return Picture(f"curves-{protocol}", _title(f"{metric_label(kind)}@k", summary, protocol), words, figure, protocol)
 
 
 def differences(summary: Summary, protocol: str) -> Picture | None:
@@ -144,7 +141,7 @@ def differences(summary: Summary, protocol: str) -> Picture | None:
         return None
     tests = sorted(tests, key=lambda test: test.difference)
     figure, (axes,) = sheet(0.75 + 0.27 * len(tests))
-    drawn = looks(summary.drawn, summary.controls)
+    drawn = _styles(summary)
     for place, test in enumerate(tests):
         look, (low, high) = drawn[test.second], test.interval
         axes.plot([low, high], [place, place], color=look.color, linewidth=2.2, solid_capstyle="round")
@@ -154,13 +151,13 @@ def differences(summary: Summary, protocol: str) -> Picture | None:
     axes.set(ylim=(len(tests) - 0.4, -0.6), xlabel=f"difference in {metric_label(summary.headline)}")
     axes.locator_params(axis="x", nbins=5)
     axes.grid(False, axis="y")
-    name = shortened(summary.reference, 34)
+    name = shorten(summary.reference, 34)
     words = (
         f"Mean difference per user between {name} and each other row, with 95 % intervals; "
         f"right of zero {name} is better, an interval across zero leaves it open."
     )
     title = _title(f"{name} against the others at {metric_label(summary.headline)}", summary, protocol)
-    return Picture(f"differences-{protocol}", title, words, figure)
+    return Picture(f"differences-{protocol}", title, words, figure, protocol)
 
 
 def user_differences(summary: Summary, protocol: str) -> Picture | None:
@@ -168,12 +165,12 @@ def user_differences(summary: Summary, protocol: str) -> Picture | None:
     tests = [t for t in summary.tests(protocol) if t.metric == summary.headline and math.isfinite(t.difference)]
     if not tests:
         return None
-    which = f"The {MOST_PANELS} strongest others; each" if len(tests) > MOST_PANELS else "Each"
-    tests = sorted(tests, key=lambda test: test.difference)[:MOST_PANELS]
+    which = f"The {MAX_PANELS} strongest others; each" if len(tests) > MAX_PANELS else "Each"
+    tests = sorted(tests, key=lambda test: test.difference)[:MAX_PANELS]
     columns = min(2, len(tests))
     lines = -(-len(tests) // columns)
     figure, panels = sheet(0.5 + 1.6 * lines, lines, columns, sharex=True)
-    drawn = looks(summary.drawn, summary.controls)
+    drawn = _styles(summary)
     titles = short_labels([test.second for test in tests], 13)
     for axes, test in zip(panels, tests, strict=False):
         _draw_users(axes, summary, test, drawn)
@@ -181,12 +178,12 @@ def user_differences(summary: Summary, protocol: str) -> Picture | None:
     hide_empty(panels, len(tests), columns)
     figure.supxlabel("users, in order of their difference", fontsize=10)
     figure.supylabel(f"difference in {metric_label(summary.headline)}", fontsize=10)
-    name = shortened(summary.reference, 34)
+    name = shorten(summary.reference, 34)
     words = (
         f"{which} panel: {metric_label(summary.headline)} of {name} minus that of the other row, for every user, in order. "
         "Above zero the reference is better for them. The line across is the mean, its band the interval; scales differ."
     )
-    return Picture(f"users-{protocol}", _title("Differences user by user", summary, protocol), words, figure)
+    return Picture(f"users-{protocol}", _title("Differences user by user", summary, protocol), words, figure, protocol)
 
 
 def _draw_users(axes: "Axes", summary: Summary, test: PairedTest, drawn: Mapping[str, Look]) -> None:
@@ -196,7 +193,7 @@ def _draw_users(axes: "Axes", summary: Summary, test: PairedTest, drawn: Mapping
     )
     gaps = per_user(first - second)
     gaps = np.sort(gaps[~np.isnan(gaps)])
-    shares = np.linspace(0.0, 1.0, min(MOST_POINTS, max(len(gaps), 2)))
+    shares = np.linspace(0.0, 1.0, min(MAX_POINTS, max(len(gaps), 2)))
     line = np.quantile(gaps, shares)
     for part, model in ((np.maximum(line, 0.0), test.first), (np.minimum(line, 0.0), test.second)):
         axes.fill_between(100 * shares, part, 0.0, color=drawn[model].color, alpha=0.55, linewidth=0)
@@ -204,7 +201,7 @@ def _draw_users(axes: "Axes", summary: Summary, test: PairedTest, drawn: Mapping
     axes.axhspan(*test.interval, color=INK, alpha=0.18, linewidth=0)
     axes.axhline(test.difference, color=INK, linewidth=0.8)
     better, worse = (round(100 * float(share)) for share in ((gaps > _NOISE).mean(), (gaps < -_NOISE).mean()))
-    facts = f"mean {signed(test.difference)}\nbetter {better} %, worse {worse} %"
+    facts = f"mean {format_signed(test.difference)}\nbetter {better} %, worse {worse} %"
     axes.text(0.03, 0.97, facts, transform=axes.transAxes, va="top", fontsize=8.5, linespacing=1.3)
     axes.set_xticks([0, 50, 100], ["0 %", "50 %", "100 %"])
     axes.locator_params(axis="y", nbins=4)
@@ -214,13 +211,13 @@ def _draw_users(axes: "Axes", summary: Summary, test: PairedTest, drawn: Mapping
 
 def runtime(summary: Summary, protocol: str) -> Picture | None:
     """Quality against the time of a fit."""
-    rows = [row for row in _measured(summary, protocol) if math.isfinite(row.seconds)]
+    rows = [row for row in summary.measured(protocol) if math.isfinite(row.fit_seconds)]
     if len(rows) < 2:
         return None
     figure, (axes,) = sheet(2.7)
-    drawn = looks(summary.drawn, summary.controls)
+    drawn = _styles(summary)
     for row in rows:
-        score, look, at = row.scores[summary.headline], drawn[row.model], max(row.seconds, 1e-4)
+        score, look, at = row.scores[summary.headline], drawn[row.model], max(row.fit_seconds, 1e-4)
         axes.plot([at, at], score.interval, color=look.color, linewidth=1.4, alpha=0.7)
         axes.plot([at], [score.mean], **(look.line() | {"linestyle": "none", "markersize": 7}))
     axes.margins(x=0.08)
@@ -228,7 +225,7 @@ def runtime(summary: Summary, protocol: str) -> Picture | None:
     axes.set(xlabel="time to fit (log scale)", ylabel=metric_label(summary.headline))
     legend_below(figure, axes)
     words = "Mean time of one fit against the metric, with 95 % intervals over users; up and to the left is better."
-    return Picture(f"runtime-{protocol}", _title("Quality against runtime", summary, protocol), words, figure)
+    return Picture(f"runtime-{protocol}", _title("Quality against runtime", summary, protocol), words, figure, protocol)
 
 
 # -- training and data --------------------------------------------------------------------------------------------------
@@ -250,21 +247,21 @@ def _histories(comparison: Comparison, key: str) -> dict[str, list[tuple[list[fl
 def objectives(summary: Summary) -> Picture | None:
     """The objective over the rounds of training, a panel for each model."""
     found = _histories(summary.comparison, "objective")
-    shown = list(found)[:MOST_PANELS]
-    if not shown:
+    models = list(found)[:MAX_PANELS]
+    if not models:
         return None
-    columns = min(2, len(shown))
-    lines = -(-len(shown) // columns)
+    columns = min(2, len(models))
+    lines = -(-len(models) // columns)
     figure, panels = sheet(0.4 + 1.45 * lines, lines, columns)
-    drawn, titles = looks(summary.drawn, summary.controls), short_labels(shown, 22)
-    for axes, model in zip(panels, shown, strict=False):
+    drawn, titles = _styles(summary), short_labels(models, 22)
+    for axes, model in zip(panels, models, strict=False):
         for rounds, values in found[model]:
             axes.plot(rounds, values, color=drawn[model].color, linewidth=1.2, alpha=0.8)
         axes.set_title(titles[model], loc="left")
         axes.locator_params(axis="x", integer=True, nbins=4)
         axes.locator_params(axis="y", nbins=4)
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:.4g}")
-    hide_empty(panels, len(shown), columns)
+    hide_empty(panels, len(models), columns)
     figure.supxlabel("round", fontsize=10)
     figure.supylabel("objective", fontsize=10)
     return Picture("objective", "Training: objective", _OBJECTIVE_WORDS, figure)
@@ -287,7 +284,7 @@ def validation(summary: Summary) -> Picture | None:
     if not found:
         return None
     figure, (axes,) = sheet(2.6)
-    drawn = looks(summary.drawn, summary.controls)
+    drawn = _styles(summary)
     for model, runs in found.items():
         for place, (rounds, values) in enumerate(runs):
             look = {"color": drawn[model].color, "linestyle": drawn[model].dashes, "linewidth": 1.3}

@@ -1,82 +1,71 @@
-"""What a comparison says, before it is written anywhere: rows, paired tests, the verdict, the conventions."""
+"""The summary of a comparison: all statistics, computed once; every table, figure and page is made from it."""
 
 import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
 from topnrank._checks import one_of
+from topnrank.evaluation.result import CANDIDATES
 from topnrank.experiments.compare.result import Comparison
 from topnrank.experiments.report.formatting import (
+    format_number,
+    format_value,
     is_better_higher,
-    listing,
+    join_names,
     metric_label,
-    number,
-    one_line,
     protocol_label,
-    spaced,
-    told,
 )
-from topnrank.experiments.statistics import PairedTest, bootstrap_intervals, paired_tests, per_user
+from topnrank.experiments.statistics import (
+    STAR_LEVELS,
+    STAR_RULE,
+    PairedTest,
+    bootstrap_intervals,
+    paired_tests,
+    per_user,
+)
 
 HEADLINE = "ndcg@10"
 """The metric of verdicts and single-metric figures, where it was measured."""
-LEVEL = 0.05
-"""A difference is called significant where both Holm-corrected p values lie below this."""
-MOST_COLUMNS = 8
+MAX_COLUMNS = 8
 """With more metrics than this, tables for reading show the usual cut-offs only."""
 USUAL_CUTS = ("1", "3", "5", "10", "20")
 CONTROLS = frozenset({"random", "popularity", "itemmean"})
-_CANDIDATES = {
-    "rated": "each user's own test items are ranked",
-    "catalog": "all items but those the user has in training are ranked",
-}
+"""Names of the simple controls of every comparison, without case, dashes and parentheses."""
 
 
-def is_control(model: str) -> bool:
-    """Whether a name is that of one of the simple controls that stand in every comparison."""
-    return re.sub(r"\(.*|[-_ ]", "", model.lower()) in CONTROLS
+class Score(NamedTuple):
+    """One model, protocol and metric.
 
-
-@final
-@dataclass(frozen=True)
-class Score:
-    """One model, protocol and metric."""
+    `mean` and `std` are over repeats, of the mean over users (std is NaN for a single repeat); `interval` is a 95 %
+    bootstrap interval over users; `users` counts those for whom the metric is defined; `best`: no model has a higher mean
+    in the digits shown, never for metrics of which more is not better.
+    """
 
     mean: float
-    """Over repeats, of the mean over users."""
-    spread: float
-    """Standard deviation over repeats; NaN for a single repeat."""
+    std: float
     interval: tuple[float, float]
-    """95 % bootstrap interval over users."""
     users: int
-    """Users for whom the metric is defined."""
     best: bool
-    """Whether no model has a higher mean, in the digits shown; never for metrics of which more is not better."""
 
 
-@final
-@dataclass(frozen=True)
-class Row:
-    """One model under one protocol."""
+class SummaryRow(NamedTuple):
+    """One model under one protocol: scores by metric (none if every repeat failed), mean time of a fit, why it failed."""
 
     model: str
     scores: dict[str, Score]
-    """By metric; empty when every repeat failed."""
-    seconds: float
-    """Mean time of a fit."""
+    fit_seconds: float
     note: str
-    """Why it failed, wholly or in some repeats; "" if it did not."""
 
 
 @final
 @dataclass(frozen=True)
 class Summary:
-    """A comparison with everything its tables, figures and page need, each computed once."""
+    """A comparison with its statistics, each computed once, when it is first asked for."""
 
     comparison: Comparison
     reference: str
@@ -89,9 +78,7 @@ class Summary:
         if isinstance(comparison, Summary):
             same = reference is None or reference == comparison.reference
             return comparison if same else cls.of(comparison.comparison, reference)
-        if reference is None:
-            return cls(comparison, comparison.models[0])
-        return cls(comparison, one_of("reference", reference, comparison.models))
+        return cls(comparison, one_of("reference", reference or comparison.models[0], comparison.models))
 
     @cached_property
     def headline(self) -> str:
@@ -100,99 +87,85 @@ class Summary:
         return HEADLINE if HEADLINE in metrics else next(filter(is_better_higher, metrics), metrics[0])
 
     @cached_property
-    def shown(self) -> tuple[str, ...]:
+    def table_metrics(self) -> tuple[str, ...]:
         """The metrics of tables for reading: all, or the usual cut-offs of many."""
         metrics = self.comparison.metrics
-        if len(metrics) <= MOST_COLUMNS:
+        if len(metrics) <= MAX_COLUMNS:
             return metrics
-        usual = tuple(metric for metric in metrics if metric.partition("@")[2] in ("", *USUAL_CUTS))
-        return usual or metrics
+        return tuple(metric for metric in metrics if metric.partition("@")[2] in ("", *USUAL_CUTS)) or metrics
 
     @cached_property
-    def rows(self) -> dict[str, list[Row]]:
+    def rows(self) -> dict[str, list[SummaryRow]]:
         """The rows of each protocol, in the order of the comparison."""
         return {protocol: self._rows(protocol) for protocol in self.comparison.protocols}
 
-    def _rows(self, protocol: str) -> list[Row]:
-        shape, measured = self.comparison, self.measured[protocol]
-        pairs = [(model, metric) for model in measured for metric in shape.metrics]
-        means = {pair: shape.mean(pair[0], protocol, pair[1]) for pair in pairs}
-        columns = [per_user(shape.values(model, protocol, metric)) for model, metric in pairs]
-        intervals = bootstrap_intervals(np.column_stack(columns)) if columns else []
-        scores: dict[str, dict[str, Score]] = {model: {} for model in shape.models}
-        for (model, metric), values, interval in zip(pairs, columns, intervals, strict=True):
-            mean, users = means[model, metric], int((~np.isnan(values)).sum())
-            best = all(not round(means[other, metric], 4) > round(mean, 4) for other in measured)
-            best = best and math.isfinite(mean) and is_better_higher(metric)
-            scores[model][metric] = Score(mean, shape.spread(model, protocol, metric), interval, users, best)
-        return [Row(model, scores[model], self.fit_seconds(model), self.failure(model)) for model in shape.models]
-
-    @cached_property
-    def measured(self) -> dict[str, list[str]]:
-        """The models that have numbers, by protocol."""
+    def _rows(self, protocol: str) -> list[SummaryRow]:
         shape = self.comparison
-        return {
-            protocol: [
-                model
-                for model in shape.models
-                if any(math.isfinite(shape.mean(model, protocol, metric)) for metric in shape.metrics)
-            ]
-            for protocol in shape.protocols
+        means = {
+            (model, metric): shape.mean(model, protocol, metric) for model in shape.models for metric in shape.metrics
         }
+        measured = [model for model in shape.models if any(math.isfinite(means[model, m]) for m in shape.metrics)]
+        pairs = [(model, metric) for model in measured for metric in shape.metrics]
+        columns = [per_user(shape.values(model, protocol, metric)) for model, metric in pairs]
+        scores: dict[str, dict[str, Score]] = {model: {} for model in shape.models}
+        for (model, metric), values, interval in zip(pairs, columns, bootstrap_intervals(columns), strict=True):
+            mean, users = means[model, metric], int((~np.isnan(values)).sum())
+            best = math.isfinite(mean) and is_better_higher(metric)
+            best = best and not any(round(means[other, metric], 4) > round(mean, 4) for other in measured)
+            scores[model][metric] = Score(mean, shape.std(model, protocol, metric), interval, users, best)
+        errors = {model: shape.error(model) for model in shape.models}
+        notes = {model: f"failed: {error}" if error else "" for model, error in errors.items()}
+        return [SummaryRow(model, scores[model], shape.fit_seconds(model), notes[model]) for model in shape.models]
 
-    @cached_property
-    def drawn(self) -> list[str]:
-        """The models in the order in which they get colors: those without numbers last, for they hardly need one."""
-        failed = [
-            model for model in self.comparison.models if not any(model in found for found in self.measured.values())
-        ]
-        return [model for model in self.comparison.models if model not in failed] + failed
+    def measured(self, protocol: str) -> list[SummaryRow]:
+        """The rows that have numbers."""
+        return [row for row in self.rows[protocol] if row.scores]
 
     @cached_property
     def controls(self) -> frozenset[str]:
         """The rows that are simple controls, whatever they are called."""
         kinds = self.comparison.settings.get("kinds", {})
-        return frozenset(model for model in self.comparison.models if is_control(str(kinds.get(model, model))))
-
-    def fit_seconds(self, model: str) -> float:
-        """Mean over the repeats that did not fail."""
-        cells = (self.comparison.cells.get((model, repeat)) for repeat in range(self.comparison.repeats))
-        seconds = [cell.fit_seconds for cell in cells if cell is not None and cell.error is None]
-        return float(np.mean(seconds)) if seconds else math.nan
-
-    def failure(self, model: str) -> str:
-        """Which repeats of a model failed, and why; "" if none did."""
-        cells = (self.comparison.cells.get((model, repeat)) for repeat in range(self.comparison.repeats))
-        failed = [cell for cell in cells if cell is not None and cell.error is not None]
-        if not failed:
-            return ""
-        why = one_line(failed[0].error or "")
-        which = (
-            "" if len(failed) == self.comparison.repeats else f" in {len(failed)} of {self.comparison.repeats} repeats"
-        )
-        return f"failed{which}: {why}"
+        names = {
+            model: re.sub(r"\(.*|[-_ ]", "", str(kinds.get(model, model)).lower()) for model in self.comparison.models
+        }
+        return frozenset(model for model, name in names.items() if name in CONTROLS)
 
     def tests(self, protocol: str, reference: str | None = None) -> list[PairedTest]:
         """Paired tests of the reference against every other row that has numbers."""
         first = reference or self.reference
         if first not in self._tests:
             self._tests[first] = paired_tests(self.comparison, first)
-        known = set(self.measured[protocol])
+        known = {row.model for row in self.measured(protocol)}
         return [test for test in self._tests[first] if test.protocol == protocol and {test.first, test.second} <= known]
+
+    def table_tests(self, protocol: str) -> list[PairedTest]:
+        """The tests of `table_metrics`, metric by metric, the headline first."""
+        order = sorted(self.table_metrics, key=lambda metric: metric != self.headline)
+        return [test for metric in order for test in self.tests(protocol) if test.metric == metric]
 
     # -- in words -----------------------------------------------------------------------------------------------------
 
+    def ranking_title(self, protocol: str) -> str:
+        """The heading of a protocol's results: "Ranking rated items"."""
+        return f"Ranking {protocol_label(protocol)}"
+
+    def tests_title(self, protocol: str, metric: str = "") -> str:
+        """The heading of a table of tests."""
+        at = f" at {metric_label(metric)}" if metric else ""
+        return f"{self.reference} against the others{at}, {protocol_label(protocol)}"
+
     def verdict(self, protocol: str) -> str:
-        """One honest sentence: who is best, and who is not significantly worse."""
-        rows = [row for row in self.rows[protocol] if row.scores and math.isfinite(row.scores[self.headline].mean)]
+        """One sentence: which model is best, and which are not significantly worse."""
+        rows = [row for row in self.measured(protocol) if math.isfinite(row.scores[self.headline].mean)]
+        label = metric_label(self.headline)
         if not rows:
             return f"On {protocol_label(protocol)} no model gave a number."
-        best = max(rows, key=lambda row: row.scores[self.headline].mean)
         if not is_better_higher(self.headline):
-            return f"On {protocol_label(protocol)} {metric_label(self.headline)} alone says nothing of who is best."
+            return f"On {protocol_label(protocol)} {label} alone does not tell which model is best."
+        best = max(rows, key=lambda row: row.scores[self.headline].mean)
         tests = [test for test in self.tests(protocol, best.model) if test.metric == self.headline]
-        start = f"On {protocol_label(protocol)}, {best.model} is best at {metric_label(self.headline)}"
-        claims = [f"{start} ({number(best.scores[self.headline].mean)})", *_claims(tests)]
+        value = format_number(best.scores[self.headline].mean)
+        claims = [f"On {protocol_label(protocol)}, {best.model} is best at {label} ({value})", *_claims(tests)]
         if best.model in self.controls and any(row.model not in self.controls for row in rows):
             claims.append("no trained model beats this simple control")
         return "; ".join(claims) + "."
@@ -202,70 +175,64 @@ class Summary:
         known = self.comparison.facts.get("conventions", {})
         ranking = [
             (
-                f"Ranking {protocol_label(name)}",
-                one_line(str(known.get(name, f"{_CANDIDATES.get(name, name)}; {_TIES}"))),
+                self.ranking_title(name),
+                known.get(name) or f"Protocol {CANDIDATES[name]}; {_TIES}",
             )
             for name in self.comparison.protocols
         ]
-        fixed = [
-            *ranking,
-            ("Means", _MEANS),
-            ("Intervals", _INTERVALS),
-            ("Tests", f"the reference, {self.reference}, against every other row: {_TESTS}"),
-            ("Effect size", "Cohen's d_z: mean difference per user divided by its standard deviation"),
-        ]
-        return fixed + described(self.comparison.settings)
+        tests = f"the reference, {self.reference}, against every other row: {_TESTS}"
+        return [*ranking, *_CONVENTIONS, ("Tests", tests), *_in_words(self.comparison.settings)]
 
     def data_facts(self) -> list[tuple[str, str]]:
-        """What is known of the data, as pairs of a name and a value."""
-        return described(self.comparison.facts)
+        """Sizes of the data and the splits, as pairs of a name and a text."""
+        return _in_words(self.comparison.facts)
 
 
 _TIES = "tied scores count with the expected value under random order"
-_MEANS = (
-    "mean over users, then over repeats; ± is the standard deviation over repeats; the best mean of a column is bold; "
-    "users for whom a metric is not defined (no relevant test item) are left out of it; a difference counts every user "
-    "once, whatever the number of repeats, so it can depart from the difference of two means in the last digits"
+_CONVENTIONS = (
+    (
+        "Means",
+        "mean over users, then over repeats; ± is the standard deviation over repeats; the best mean of a column is bold; "
+        "users for whom a metric is not defined (no relevant test item) are left out of it; a difference counts every user "
+        "once, whatever the number of repeats, so it can depart from the difference of two means in the last digits",
+    ),
+    ("Intervals", "95 % percentile bootstrap over users, after averaging each user's repeats"),
+    ("Effect size", "Cohen's d_z: mean difference per user divided by its standard deviation"),
 )
-_INTERVALS = "95 % percentile bootstrap over users, after averaging each user's repeats"
 _TESTS = (
     "paired over users after averaging the repeats; Student's t and Wilcoxon's signed rank, each Holm-corrected over all "
-    "rows and metrics of a protocol; stars where both corrected p values lie below 0.05 (*), 0.01 (**), 0.001 (***)"
+    f"rows and metrics of a protocol; {STAR_RULE}"
 )
-
-
-def larger_p(test: PairedTest) -> float:
-    """The larger of the two Holm-corrected p values, or the only one: what stars and verdicts go by."""
-    return max((p for p in (test.t_holm, test.wilcoxon_holm) if math.isfinite(p)), default=math.nan)
 
 
 def _claims(tests: list[PairedTest]) -> list[str]:
     """What the tests of the best row against the others say."""
-    untested = [test.second for test in tests if math.isnan(larger_p(test))]
-    even = [test.second for test in tests if larger_p(test) >= LEVEL]
-    worse = [test for test in tests if larger_p(test) < LEVEL]
+    untested = [test.second for test in tests if math.isnan(test.p)]
+    even = [test.second for test in tests if test.p >= STAR_LEVELS[0]]
+    worse = [test for test in tests if test.p < STAR_LEVELS[0]]
     claims = []
     if even:
-        claims.append(f"{listing(even)} {'is' if len(even) == 1 else 'are'} not significantly worse")
+        claims.append(f"{join_names(even)} {'is' if len(even) == 1 else 'are'} not significantly worse")
     if worse:
         nearest = min(worse, key=lambda test: test.difference)
         who, most = f"{nearest.second} is", ""
         if len(worse) > 1:
-            who, most = f"the other {len(worse)} are" if even or untested else "every other model is", nearest.second
-        by = f"by {number(nearest.difference)} (95 % interval {' to '.join(map(number, nearest.interval))})"
-        claims.append(f"{who} significantly worse{f', {most} least' if most else ''}, {by}")
+            who = f"the other {len(worse)} are" if even or untested else "every other model is"
+            most = f", {nearest.second} least"
+        by = f"by {format_number(nearest.difference)} (95 % interval {' to '.join(map(format_number, nearest.interval))})"
+        claims.append(f"{who} significantly worse{most}, {by}")
     if untested:
-        claims.append(f"{listing(untested)} could not be tested")
+        claims.append(f"{join_names(untested)} could not be tested")
     return claims
 
 
-_ELSEWHERE = ("parameters", "kinds", "identity", "seed", "relevant", "conventions", "list_length_counts")
-"""Settings and facts that are told elsewhere, twice, or to machines only."""
+_LEFT_OUT = ("parameters", "kinds", "identity", "seed", "relevant", "conventions", "list_length_counts")
+"""Settings and facts that are written in another place, or are for machines only."""
 _NAMES = {"test": "test part", "seeds_vary": "what the seeds vary", "effective_n": "effective N"}
 """Where the key alone would puzzle a reader."""
 
 
-def described(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Settings or facts in words, as pairs of a name and a text."""
-    pairs = ((_NAMES.get(key, spaced(key)), told(value)) for key, value in facts.items() if key not in _ELSEWHERE)
-    return [(key[:1].upper() + key[1:], value) for key, value in pairs]
+def _in_words(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Settings or facts as pairs of a name and a text."""
+    names = {key: _NAMES.get(key, key.replace("_", " ")) for key in facts if key not in _LEFT_OUT}
+    return [(name[:1].upper() + name[1:], format_value(facts[key])) for key, name in names.items()]

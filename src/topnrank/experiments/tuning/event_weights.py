@@ -2,16 +2,13 @@
 
 import copy
 import math
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, TypedDict, Unpack, cast
 
 import numpy as np
 
-from topnrank._checks import one_of
+from topnrank._checks import one_of, require_integer
 from topnrank._typing import Int64Array
 from topnrank.data.feedback.policies import ConversionRate, EventWeights, Unary
 from topnrank.data.interactions import Interactions, check_interactions
@@ -19,13 +16,14 @@ from topnrank.errors import DataError, ParameterError, TopNRankError
 from topnrank.evaluation import Ranker, evaluate
 from topnrank.evaluation.metrics import ACCURACY, parse_metrics
 from topnrank.experiments.compare.competitors import Competitor, CompetitorRanker
+from topnrank.experiments.tuning.search import Candidate, Outcome, Sampler, search
 from topnrank.models.base import Model
 from topnrank.rng import stream
 
-LEAST, MOST = 0.01, 2.0
+MIN_WEIGHT, MAX_WEIGHT = 0.01, 2.0
 """Weights other than 0 are drawn between these, evenly by logarithm."""
-NO_FROZEN_TERMS = 0.2
-"""The chance that a type is tried with weight 0."""
+ZERO_PROBABILITY = 0.2
+"""The probability that a type is tried with weight 0."""
 
 Weights = dict[str, float]
 
@@ -41,20 +39,21 @@ class WeightOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class LearnedWeights:
-    """What a search found."""
+    """The result of a search: the best weights, ready to be a model's `feedback`, and their value on validation data.
+
+    The value is the best of many, so a little too good; measure on test data. Each trial is a record with number, weights,
+    value (None where the model failed, with the error) and seconds.
+    """
 
     feedback: EventWeights
-    """The best weights, ready to be a model's `feedback`"""
     value: float
-    """Their metric on validation data: the best of many, so a little too good; measure on test data"""
     metric: str
     trials: list[dict[str, Any]]
-    """One record for each trial: number, weights, value (None where the model failed, with the error), seconds"""
 
 
 @dataclass(frozen=True)
-class Search:
-    """What is searched, and how weights are judged."""
+class WeightPlan:
+    """What is searched, and how weights are measured."""
 
     model: Model | Competitor
     train: Interactions
@@ -74,22 +73,31 @@ class Search:
 
     def measure(self, weights: Weights) -> float:
         """The metric over the whole catalog, fitted with `weights`."""
-        ranker = _fitted(_with_feedback(self.model, self.policy(weights)), self.train)
+        model = _with_feedback(self.model, self.policy(weights))
+        ranker: Ranker
+        ranker = model.fit(self.train) if isinstance(model, Model) else CompetitorRanker.fit(model, self.train)
         result = evaluate(ranker, self.held_out, protocol="catalog", metrics=[self.metric], relevant=None)
         return result[self.metric]
 
-    def propose(self, trial: int, best: Weights | None, trials: int) -> Weights:
+    def propose(self, trials: int) -> Sampler:
         """Simple weights first, then random ones, in the second half steps away from the best: one type at a time."""
-        if trial < len(self.simple):
-            return self.simple[trial]
-        random = stream(self.seed, "event weights", trial)
-        if best is None or 2 * trial < trials:
-            return {name: self._draw(name, random) for name in self.types}
-        name = self.types[trial % len(self.types)]
-        return {**best, name: self._step(name, best[name], random)}
+        best: Weights | None = None
+        best_value = -math.inf
+        simple = self.simple_weights()
+        for trial in range(trials):
+            random = stream(self.seed, "event weights", trial)
+            if trial < len(simple):
+                weights = simple[trial]
+            elif best is None or 2 * trial < trials:
+                weights = {name: self._draw(name, random) for name in self.types}
+            else:
+                name = self.types[trial % len(self.types)]
+                weights = {**best, name: self._step(name, best[name], random)}
+            outcome = yield Candidate(weights)
+            if outcome.value is not None and outcome.value > best_value:
+                best, best_value = weights, outcome.value
 
-    @cached_property
-    def simple(self) -> list[Weights]:
+    def simple_weights(self) -> list[Weights]:
         """All types alike; the target alone; where train has the target, shares of the pairs that also have it."""
         alike = {name: -1.0 if name in self.negative else 1.0 for name in self.types}
         alone = dict.fromkeys(self.types, 0.0)
@@ -100,8 +108,8 @@ class Search:
         return [alike, alone, {name: alike[name] * rates[name] for name in self.types}]
 
     def _draw(self, name: str, random: np.random.Generator) -> float:
-        size = math.exp(random.uniform(math.log(LEAST), math.log(MOST)))
-        size = 0.0 if random.random() < NO_FROZEN_TERMS else size
+        size = math.exp(random.uniform(math.log(MIN_WEIGHT), math.log(MAX_WEIGHT)))
+        size = 0.0 if random.random() < ZERO_PROBABILITY else size
         return -size if name in self.negative else size
 
     def _step(self, name: str, weight: float, random: np.random.Generator) -> float:
@@ -109,7 +117,7 @@ class Search:
         if weight == 0.0:
             return self._draw(name, random)
         factor = math.exp(random.normal(0.0, 0.7))
-        return weight * factor if abs(weight * factor) <= MOST else weight / factor
+        return weight * factor if abs(weight * factor) <= MAX_WEIGHT else weight / factor
 
 
 def learn_event_weights(
@@ -124,8 +132,8 @@ def learn_event_weights(
     """Searches the weights of the other feedback types, where an event of the type `target` has weight 1.
 
     Of each user's items with a `target` event one is held out, with all its events: the latest where there are timestamps,
-    else one at random. `model` is fitted on the rest with each trial's weights, and judged by where the held-out items
-    stand among all items. The first trials are all types alike, the target alone, and conversion rates, so the search
+    else one at random. `model` is fitted on the rest with each trial's weights, and measured by the ranks of the held-out
+    items among all items. The first trials are all types alike, the target alone, and conversion rates, so the search
     never ends below these; then come random weights, in the second half steps from the best ones.
 
     Parameters
@@ -140,42 +148,31 @@ def learn_event_weights(
     negative : types that push down, such as ["dislike"]: their weights are searched below 0.
     seed : of the held-out rows and of the search (0).
     """
-    search = _search(model, data, target, options)
-    if isinstance(trials, bool) or not isinstance(trials, int) or trials < 1:
-        raise ParameterError(f"learn_event_weights: trials must be a whole number of at least 1, got {trials!r}")
+    require_integer("learn_event_weights: trials", trials, 1)
+    plan = _make_plan(model, data, target, options)
+    tried = search(
+        lambda candidate: Outcome("complete", plan.measure(candidate.settings)),
+        plan.propose(trials),
+        failures=TopNRankError,
+        title="Learning weights",
+        total=trials,
+        progress=progress,
+    )
     records: list[dict[str, Any]] = []
-    with _bar(progress, trials, search.metric) as show:
-        while len(records) < trials:
-            best = _best(records)
-            weights = search.propose(len(records), None if best is None else best["weights"], trials)
-            records.append(_tried(search, weights, len(records)))
-            show(_best(records))
-    best = _best(records)
-    if best is None:
+    for number, (candidate, outcome) in enumerate(tried):
+        error = {"error": outcome.error} if outcome.error else {}
+        record = {"trial": number, "weights": candidate.settings, "value": outcome.value, "seconds": outcome.seconds}
+        records.append(record | error)
+    measured = [record for record in records if record["value"] is not None and not math.isnan(record["value"])]
+    if not measured:
         raise DataError(
             f"learn_event_weights: the model failed with all weights; the first time: {records[0].get('error')}"
         )
-    return LearnedWeights(search.policy(best["weights"]), best["value"], search.metric, records)
+    best = max(measured, key=lambda record: record["value"])  # the earliest of equals
+    return LearnedWeights(plan.policy(best["weights"]), best["value"], plan.metric, records)
 
 
-def _tried(search: Search, weights: Weights, number: int) -> dict[str, Any]:
-    """The record of a trial; weights with which a model cannot be fitted are no reason to stop."""
-    started = time.perf_counter()
-    record: dict[str, Any] = {"trial": number, "weights": weights, "value": None, "seconds": 0.0}
-    try:
-        record["value"] = search.measure(weights)
-    except TopNRankError as error:
-        record["error"] = str(error)
-    return record | {"seconds": time.perf_counter() - started}
-
-
-def _best(records: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-    """The best record so far, the earliest of equals."""
-    measured = [record for record in records if record["value"] is not None and not math.isnan(record["value"])]
-    return max(measured, key=lambda record: record["value"], default=None)
-
-
-def _search(model: Any, data: Interactions, target: str, options: WeightOptions) -> Search:
+def _make_plan(model: Any, data: Interactions, target: str, options: WeightOptions) -> WeightPlan:
     """Checks the arguments and splits the data."""
     for name in options:
         one_of("learn_event_weights: an option", name, tuple(WeightOptions.__annotations__))
@@ -196,7 +193,7 @@ def _search(model: Any, data: Interactions, target: str, options: WeightOptions)
     one_of("learn_event_weights: the metric before '@'", parse_metrics(metric)[0].kind, ACCURACY)
     train, held_out = _parts(data, target, seed)
     _with_feedback(model, EventWeights(dict.fromkeys(used, 1.0), combine))  # refuses what has none before any work
-    return Search(model, train, held_out, target, types, tuple(options.get("negative", ())), metric, combine, seed)
+    return WeightPlan(model, train, held_out, target, types, tuple(options.get("negative", ())), metric, combine, seed)
 
 
 def _parts(data: Interactions, target: str, seed: int) -> tuple[Interactions, Interactions]:
@@ -229,26 +226,3 @@ def _with_feedback(model: Any, policy: EventWeights) -> Model | Competitor:
     raise ParameterError(
         f"learn_event_weights needs a model with a parameter `feedback`, such as EASE(), got {model!r}; give one of those"
     )
-
-
-def _fitted(model: Model | Competitor, train: Interactions) -> Ranker:
-    return model.fit(train) if isinstance(model, Model) else CompetitorRanker.fit(model, train)
-
-
-@contextmanager
-def _bar(wanted: bool, trials: int, metric: str) -> Iterator[Callable[[dict[str, Any] | None], None]]:
-    """A bar with trials done, the best value so far and the time left; without it, a function that shows nothing."""
-    if not wanted:
-        yield lambda best: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    texts = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[best]}"))
-    with Progress(*texts, TimeRemainingColumn(), console=Console(stderr=True)) as bar:
-        task = bar.add_task("Learning weights", total=trials, best="")
-
-        def show(best: dict[str, Any] | None) -> None:
-            bar.update(task, advance=1, best="" if best is None else f"best {metric} {best['value']:.4f}")
-
-        yield show

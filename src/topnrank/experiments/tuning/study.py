@@ -1,18 +1,18 @@
-"""A search by Optuna, one trial after the other, that a kill does not end and that is the same whether killed or not."""
+"""A sampler by Optuna (TPE) whose trials may be kept in a file: a search that was killed goes on and ends the same."""
 
 import os
-import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, final
 
 from topnrank.engines import Engine
-from topnrank.errors import DivergenceError, ModelFileError, OutputError, ParameterError
+from topnrank.errors import ModelFileError, OutputError, ParameterError
+from topnrank.experiments.tuning.search import Candidate, Pruned, Sampler
 from topnrank.io.paths import local_path
+from topnrank.models.parameters import Choice, Range, Space
 from topnrank.models.persistence import decode, encode
-from topnrank.models.search_space import Choice, Range, Space
 from topnrank.rng import stream
 from topnrank.training.loop import Round
 
@@ -26,25 +26,12 @@ NAME = "topnrank"
 STARTUP = 5
 """Trials that run to their end before any is compared with their median."""
 WARM_UP = 10
-"""Rounds that every trial gets: models rest on a plateau at the start, and one that rests is not yet bad."""
+"""Rounds that every trial gets: models stay on a plateau at the start, and one that does is not yet bad."""
 
 
-@dataclass(frozen=True)
-class Measured:
-    """What a trial brought."""
-
-    value: float
-    """The metric on validation data"""
-    epochs: int | None
-    """The best round where the number of epochs was open, else None"""
-
-
-class Pruned(Exception):  # noqa: N818 (nothing is wrong)
-    """A trial that falls behind the others is given up."""
-
-
-class Watcher:
-    """Training callback: tells Optuna the metric of each round, and ends the trial when it falls behind."""
+@final
+class PruningWatcher:
+    """Training callback: reports the metric of each round to Optuna, and ends the trial when it falls behind."""
 
     def __init__(self, trial: "Trial", metric: str) -> None:
         self.trial, self.metric = trial, metric
@@ -57,10 +44,6 @@ class Watcher:
         return False
 
 
-Measure = Callable[[dict[str, Any], "Watcher | None", bool], Measured]
-"""(settings, watcher, whether these are the model's own) -> value; a trial's work."""
-
-
 @dataclass(frozen=True)
 class Trials:
     """The trials of one search, in memory or in a file."""
@@ -70,35 +53,35 @@ class Trials:
     metric: str
     seed: int
 
-    def run(self, measure: Measure, defaults: Mapping[str, Any]) -> None:
-        """One more trial: the first with the model's own values, the others where Optuna expects good ones."""
+    def propose(self, defaults: Mapping[str, Any], trials: int) -> Sampler:
+        """Candidates until there are `trials`: the first with the model's own values, the others by TPE."""
         from optuna.samplers import TPESampler
         from optuna.trial import TrialState
 
-        index = len(self.finished())
-        with quiet():
+        states = {"complete": TrialState.COMPLETE, "pruned": TrialState.PRUNED, "diverged": TrialState.FAIL}
+        while (index := len(self.finished())) < trials:
             # A seed of its own for each trial, so that a search that was killed goes on as if it had not been.
             self.study.sampler = TPESampler(seed=int(stream(self.seed, "tune", index).integers(2**31)))
-            if index == 0:
-                self.study.enqueue_trial(_inside(self.space, defaults))
+            fixed: dict[str, Any] = {}
+            if index == 0:  # the model's own values: Optuna is not told of those outside the space
+                inside = _inside(self.space, defaults)
+                fixed = {name: defaults[name] for name in self.space if name not in inside}
+                self.study.enqueue_trial(inside)
             trial = self.study.ask()
-            settings = self._settings(trial, defaults if index == 0 else None)
+            settings = {
+                name: fixed[name] if name in fixed else _suggest(trial, name, values)
+                for name, values in self.space.items()
+            }
             trial.set_user_attr("settings", {name: encode(value) for name, value in settings.items()})
-            started = time.perf_counter()
-            try:
-                found = measure(settings, Watcher(trial, self.metric), index == 0)
-            except Pruned:
-                self._note(trial, seconds=time.perf_counter() - started)
-                self.study.tell(trial, state=TrialState.PRUNED)
-            except DivergenceError as error:
-                self._note(trial, seconds=time.perf_counter() - started, error=str(error))
-                self.study.tell(trial, state=TrialState.FAIL)
-            else:
-                self._note(trial, seconds=time.perf_counter() - started, epochs=found.epochs)
-                self.study.tell(trial, found.value)
+            outcome = yield Candidate(settings, PruningWatcher(trial, self.metric), own=index == 0)
+            facts = {"epochs": outcome.epochs, "error": outcome.error or None, "seconds": outcome.seconds}
+            for name, value in facts.items():
+                if value is not None:
+                    trial.set_user_attr(name, value)
+            self.study.tell(trial, outcome.value, state=states[outcome.state])
 
     def finished(self) -> "list[FrozenTrial]":
-        """Trials that came to an end, in order; one that was killed under way does not count."""
+        """Trials that ended, in order; one that was killed under way does not count."""
         from optuna.trial import TrialState
 
         over = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL)
@@ -107,20 +90,6 @@ class Trials:
     def records(self) -> list[dict[str, Any]]:
         """One record for each finished trial: number, state, value, epochs, seconds, settings."""
         return [_record(number, trial, self.metric) for number, trial in enumerate(self.finished())]
-
-    def _settings(self, trial: "Trial", defaults: Mapping[str, Any] | None) -> dict[str, Any]:
-        """The values to try; of the model's own values, those outside the space are kept but not told to Optuna."""
-        if defaults is None:
-            return {name: _suggested(trial, name, values) for name, values in self.space.items()}
-        inside = _inside(self.space, defaults)
-        return {
-            name: _suggested(trial, name, values) if name in inside else defaults[name]
-            for name, values in self.space.items()
-        }
-
-    def _note(self, trial: "Trial", **facts: Any) -> None:
-        for name, value in facts.items():
-            trial.set_user_attr(name, value)
 
 
 def open_trials(path: str | os.PathLike[str] | None, space: Space, identity: dict[str, Any]) -> Trials:
@@ -180,7 +149,7 @@ def _storage(path: str | os.PathLike[str]) -> "BaseStorage":
     except (SQLAlchemyError, OptunaError, RuntimeError) as error:
         reason = str(getattr(error, "orig", None) or error).partition("\n")[0]
         raise ModelFileError(
-            f"{path}: is no study file of tune, is damaged, or cannot be written ({reason}); give another file"
+            f"{path}: is not a study file of tune, is damaged, or cannot be written ({reason}); give another file"
         ) from None
 
 
@@ -199,7 +168,7 @@ def _check_identity(study: "Study", identity: dict[str, Any], path: str | os.Pat
 
 
 def _clear(study: "Study") -> None:
-    """Ends the trials that a killed run left waiting or under way, so that their turn comes again."""
+    """Ends the trials that a killed run left waiting or under way, so that they are tried again."""
     from optuna.trial import TrialState
 
     while study.get_trials(deepcopy=False, states=(TrialState.WAITING,)):
@@ -208,7 +177,7 @@ def _clear(study: "Study") -> None:
         study.tell(trial.number, state=TrialState.FAIL)
 
 
-def _suggested(trial: "Trial", name: str, values: Range | Choice) -> Any:
+def _suggest(trial: "Trial", name: str, values: Range | Choice) -> Any:
     if isinstance(values, Choice):  # by position: values may be objects that a study file cannot hold
         return values.values[trial.suggest_categorical(name, tuple(range(len(values.values))))]
     if values.whole:

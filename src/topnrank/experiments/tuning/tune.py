@@ -1,42 +1,28 @@
 """`tune`: hyper-parameters by their value on validation data."""
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
+from typing import Any, TypedDict, TypeVar, Unpack
 
-from topnrank._checks import one_of
+from topnrank._checks import one_of, require_integer
 from topnrank.data.interactions import Interactions, check_interactions
 from topnrank.errors import DivergenceError, ParameterError
 from topnrank.evaluation import evaluate, split_per_user
 from topnrank.evaluation.metrics import parse_metrics
-from topnrank.experiments.tuning.study import Measured, Trials, Watcher, load_optuna, open_trials
+from topnrank.experiments.tuning.search import Candidate, Outcome, search
+from topnrank.experiments.tuning.study import Trials, load_optuna, open_trials, quiet
 from topnrank.models.base import Model
 from topnrank.models.factor.model import FactorModel
+from topnrank.models.parameters import Choice, Range, Space
 from topnrank.models.persistence import encode, write_params
-from topnrank.models.search_space import Choice, Range, Space
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 M = TypeVar("M", bound=Model)
 
 
-class TuneOptions(TypedDict, total=False):
-    """Options of `tune`, explained there."""
-
-    metric: str
-    validation: float
-    patience: int
-    seed: int
-    fixed: Mapping[str, Any]
-    space: Space
-
-
 @dataclass(frozen=True)
 class Tuned:
-    """What a search found."""
+    """The result of a search."""
 
     model: Model
     """A model with the best hyper-parameters, not fitted yet"""
@@ -56,41 +42,50 @@ class Tuned:
         write_params(path, self.model, metric=self.metric, validation_value=self.value, trials=len(self.trials))
 
 
+class TuneOptions(TypedDict, total=False):
+    """Options of `tune`, explained there."""
+
+    metric: str
+    validation: float
+    patience: int
+    seed: int
+    fixed: Mapping[str, Any]
+    space: Space
+
+
 @dataclass(frozen=True)
-class Search:
-    """What is searched, and how a setting is judged."""
+class TunePlan:
+    """What is searched, and how a candidate is measured.
+
+    `base` holds the values of what is not searched; `space` is without the number of epochs; `rounds` is the maximum number
+    of epochs of a trial, of which the best is kept, None where their number is fixed.
+    """
 
     base: Model
-    """Holds the values of what is not searched"""
     space: Space
-    """Without the number of epochs"""
     rounds: int | None
-    """The most epochs of a trial, of which the best is kept; None where their number is fixed"""
     metric: str
     validation: float
     patience: int
     seed: int
 
-    def measure(
-        self, parts: tuple[Interactions, Interactions], settings: Mapping[str, Any], watcher: Watcher | None, own: bool
-    ) -> Measured:
-        """The metric of `settings`: fitted on the first part, measured on the second."""
-        part, held_out = parts
+    def measure(self, part: Interactions, held_out: Interactions, candidate: Candidate) -> Outcome:
+        """The metric of a candidate: fitted on `part`, measured on `held_out`."""
         if not isinstance(self.base, FactorModel):
-            plain = _changed(self.base, settings).fit(part)
-            task = plain.fitted.facts.get("task", "rated")
-            judged = evaluate(plain, plain.weigh(held_out), metrics=[self.metric], protocol=task)
-            return Measured(judged[self.metric], None)
+            plain = _changed(self.base, candidate.settings).fit(part)
+            task = plain.fitted.info.task or "rated"
+            result = evaluate(plain, plain.weigh(held_out), metrics=[self.metric], protocol=task)
+            return Outcome("complete", result[self.metric])
         length = {} if self.rounds is None else {"epochs": self.rounds}
-        model = _changed(self.base, {**settings, **length})
-        callbacks = [] if watcher is None else [watcher]
+        model = _changed(self.base, {**candidate.settings, **length})
+        callbacks = [] if candidate.watcher is None else [candidate.watcher]
         patience = self.patience if self.rounds else (model.epochs or model.iterations or 1)
-        if own:  # never stopped before the number of epochs that the model has of itself
+        if candidate.own:  # never stopped before the number of epochs that the model has by default
             patience = max(patience, self.base.epochs or 1)
         model.fit(part, validation=held_out, metric=self.metric, patience=patience, callbacks=callbacks)
         if self.rounds is None:
-            return Measured(model.history_[-1][self.metric], None)
-        return Measured(model.fitted.facts["validation"][self.metric], model.best_round_)
+            return Outcome("complete", model.history_[-1][self.metric])
+        return Outcome("complete", (model.fitted.info.validation or {})[self.metric], model.best_round_)
 
     def identity(self, data: Interactions) -> dict[str, Any]:
         """What must be equal for a search to go on from a file."""
@@ -98,8 +93,8 @@ class Search:
         for free in ("num_threads", "engine", *(["epochs"] if self.rounds else [])):
             kept.pop(free, None)
         space = {name: repr(values) for name, values in self.space.items()}
-        told = {name: getattr(self, name) for name in ("metric", "validation", "patience", "seed", "rounds")}
-        return {"data": data.fingerprint(), "model": self.base.name, **told, "space": space, "kept": kept}
+        numbers = {name: getattr(self, name) for name in ("metric", "validation", "patience", "seed", "rounds")}
+        return {"data": data.fingerprint(), "model": self.base.name, **numbers, "space": space, "kept": kept}
 
 
 def tune(
@@ -125,7 +120,7 @@ def tune(
     study : a file that keeps the trials. The same call after a kill goes on from it and ends with the same result.
     progress : show a progress bar on the terminal.
     metric : what to maximize ("ndcg@10"), ranking the held-out rows, or all items where that is the model's task.
-    validation : share of each user's items held out of `data` (0.25).
+    validation : fraction of each user's items held out of `data` (0.25).
     patience : rounds without a better value before a trial stops (12).
     seed : of the split and of the search (0); the model's own seed is a hyper-parameter.
     fixed : hyper-parameters by name that keep these values.
@@ -133,21 +128,30 @@ def tune(
     """
     load_optuna()
     check_interactions(data)
-    _check_numbers(trials, options)
-    search = make_search(model, options, data)
-    parts = split_per_user(data, test=search.validation, seed=search.seed)
-    found = open_trials(study, search.space, search.identity(data))
-    own = {name: search.base.get_params()[name] for name in search.space}
-    with _bar(progress, trials, search) as show:
-        show(found)
-        while len(found.finished()) < trials:
-            found.run(lambda settings, watcher, first: search.measure(parts, settings, watcher, first), own)
-            show(found)
-    return _best(search, found)
+    for name in options:
+        one_of("tune: an option", name, tuple(TuneOptions.__annotations__))
+    require_integer("tune: trials", trials, 1)
+    require_integer("tune: patience", options.get("patience", 12), 1)
+    fraction = options.get("validation", 0.25)
+    if not (isinstance(fraction, int | float) and 0.0 < fraction < 1.0):
+        raise ParameterError(f"tune: validation must be a fraction between 0 and 1, both excluded, got {fraction!r}")
+    plan = make_plan(model, options, data)
+    part, held_out = split_per_user(data, test=plan.validation, seed=plan.seed)
+    found = open_trials(study, plan.space, plan.identity(data))
+    own = {name: plan.base.get_params()[name] for name in plan.space}
+    with quiet():
+        search(
+            lambda candidate: plan.measure(part, held_out, candidate),
+            found.propose(own, trials),
+            title=f"Tuning {plan.base.name}",
+            total=trials - len(found.finished()),
+            progress=progress,
+        )
+    return _best(plan, found)
 
 
-def make_search(model: type[Model] | Model, options: TuneOptions, data: Interactions) -> Search:
-    """The search that the arguments of `tune` ask for; ParameterError where they make no sense."""
+def make_plan(model: type[Model] | Model, options: TuneOptions, data: Interactions) -> TunePlan:
+    """The arguments of `tune`, checked and completed."""
     fixed, given = dict(options.get("fixed") or {}), options.get("space")
     base = (model() if isinstance(model, type) else _changed(model, {})).set_params(**fixed)
     base = base.with_explicit_defaults(data)
@@ -158,25 +162,14 @@ def make_search(model: type[Model] | Model, options: TuneOptions, data: Interact
     space = {name: values for name, values in space.items() if name not in fixed}
     epochs = space.pop("epochs", None)
     own_epochs = getattr(base, "epochs", None)
-    rounds = None if epochs is None or own_epochs is None else max(_largest(epochs), own_epochs)
+    rounds = None
+    if epochs is not None and own_epochs is not None:
+        rounds = max(int(epochs.high if isinstance(epochs, Range) else max(epochs.values)), own_epochs)
     if not space and rounds is None:
         raise ParameterError(f"tune: nothing is left to search for {base.name}; fix fewer parameters or give a space")
     metric, patience = options.get("metric", "ndcg@10"), options.get("patience", 12)
     parse_metrics(metric)
-    return Search(base, space, rounds, metric, options.get("validation", 0.25), patience, options.get("seed", 0))
-
-
-def _check_numbers(trials: int, options: TuneOptions) -> None:
-    """Counts are whole numbers, the validation part is a share, and no option is misspelled."""
-    for name in options:
-        one_of("tune: an option", name, tuple(TuneOptions.__annotations__))
-    counts = {"trials": trials, "patience": options.get("patience", 12)}
-    for name, value in counts.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ParameterError(f"tune: {name} must be a whole number of at least 1, got {value!r}")
-    share = options.get("validation", 0.25)
-    if not (isinstance(share, int | float) and 0.0 < share < 1.0):
-        raise ParameterError(f"tune: validation must be a share between 0 and 1, both excluded, got {share!r}")
+    return TunePlan(base, space, rounds, metric, options.get("validation", 0.25), patience, options.get("seed", 0))
 
 
 def _check_space(base: Model, space: Space) -> None:
@@ -192,7 +185,7 @@ def _check_space(base: Model, space: Space) -> None:
 
 
 def _own_space(model: type[Model] | Model, base: Model) -> Space:
-    """The model's declared space, without what was set apart from the defaults."""
+    """The model's declared space, without the parameters that differ from the defaults."""
     space = base.space()
     if isinstance(model, type):
         return space
@@ -200,44 +193,19 @@ def _own_space(model: type[Model] | Model, base: Model) -> Space:
     return {name: values for name, values in space.items() if model.get_params()[name] == defaults[name]}
 
 
-def _largest(epochs: Range | Choice) -> int:
-    return int(epochs.high if isinstance(epochs, Range) else max(epochs.values))
-
-
 def _changed(model: M, settings: Mapping[str, Any]) -> M:
     """A new model with the parameters of `model` but for `settings`."""
     return type(model)(**(model.get_params() | dict(settings)))
 
 
-def _best(search: Search, found: Trials) -> Tuned:
+def _best(plan: TunePlan, found: Trials) -> Tuned:
     """The best complete trial, the earliest of equals."""
     records = found.records()
     complete = [record for record in records if record["state"] == "complete"]
     if not complete:
         raise DivergenceError(
-            f"tune: all {len(records)} trials of {search.base.name} diverged; give a space with smaller learning rates"
+            f"tune: all {len(records)} trials of {plan.base.name} diverged; give a space with smaller learning rates"
         )
-    best = max(complete, key=lambda record: record[search.metric])
+    best = max(complete, key=lambda record: record[plan.metric])
     length = {} if best["epochs"] is None else {"epochs": best["epochs"]}
-    return Tuned(_changed(search.base, {**best["settings"], **length}), best[search.metric], search.metric, records)
-
-
-@contextmanager
-def _bar(wanted: bool, trials: int, search: Search) -> "Iterator[Callable[[Trials], None]]":
-    """A bar with trials done, the best value so far and the time left; without it, a function that shows nothing."""
-    if not wanted:
-        yield lambda found: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    texts = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[best]}"))
-    with Progress(*texts, TimeRemainingColumn(), console=Console(stderr=True)) as bar:
-        task = bar.add_task(f"Tuning {search.base.name}", total=trials, best="")
-
-        def show(found: Trials) -> None:
-            values = [one[search.metric] for one in found.records() if one["state"] == "complete"]
-            best = f"best {search.metric} {max(values):.4f}" if values else ""
-            bar.update(task, completed=len(found.finished()), best=best)
-
-        yield show
+    return Tuned(_changed(plan.base, {**best["settings"], **length}), best[plan.metric], plan.metric, records)

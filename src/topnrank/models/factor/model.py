@@ -1,88 +1,116 @@
-"""Models that the training loop trains: a scorer, an objective, and everything else written once."""
+"""Models that are trained by gradient steps: the shared hyper-parameters, fit, and scores of a fitted model."""
 
 import os
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from topnrank._checks import check_batch, check_count, check_flag, check_number, one_of
+from topnrank._checks import one_of
 from topnrank._typing import Float32Array, FloatArray, IntArray
 from topnrank.data.feedback.by_name import feedback_from, feedback_from_dict
 from topnrank.data.feedback.policies import Feedback
 from topnrank.data.interactions import Interactions, check_interactions
-from topnrank.engines import ENGINES, Problem, State
-from topnrank.errors import DivergenceError, ParameterError
-from topnrank.kernels.top_items import pair_scores
+from topnrank.engines import ENGINES
+from topnrank.errors import ParameterError
+from topnrank.kernels.top_items import pair_scores, scores_of
 from topnrank.losses.base import Objective
-from topnrank.models.base import Fitted, Model
-from topnrank.models.factor.fitted import fitted_arrays, score_users
+from topnrank.models.base import Model
 from topnrank.models.factor.new_users import score_histories
 from topnrank.models.factor.partial_fit import add_rows
-from topnrank.models.factor.prepare import NO_FROZEN_TERMS, FrozenTerms, Selection, prepare
-from topnrank.models.factor.run import Run, ValidationOptions
+from topnrank.models.factor.prepare import Selection
+from topnrank.models.factor.recipe import GROUPS, Recipe, Task
+from topnrank.models.factor.run import ValidationOptions, fit_model
 from topnrank.models.linear.neighbors import neighbor_term
-from topnrank.models.search_space import Choice, Range, Space
+from topnrank.models.parameters import (
+    AUTO,
+    BatchSize,
+    By,
+    Choice,
+    Flag,
+    Integer,
+    Number,
+    OneOf,
+    Range,
+    Rule,
+    Space,
+    Unless,
+    check_parameters,
+    is_number,
+    param,
+    require,
+    require_integer,
+)
 from topnrank.models.serving.explain import Contributions, OneHistory, history_contributions
-from topnrank.scorers import Factors, History, Scorer, TrainingLists, UpdateRule
-from topnrank.scorers.neighbors import SCALE
-from topnrank.training import AdaGrad, AdaptiveDescent, Callback, Optimizer, Schedule, make_optimizer, start_state
-from topnrank.training.schedule import batch_count
+from topnrank.scorers import Factors, History, Scorer
+from topnrank.training import Callback, Optimizer, make_optimizer
 
 USER_REPRESENTATIONS = ("history", "factors")
-_GROUPS = {
-    "user_factors": "user",
-    "item_factors": "item",
-    "history_factors": "history",
-    "rating_factors": "history",
-    "item_bias": "bias",
-}
-"""Which group of `regularization` each block of parameters belongs to."""
-SCALE_ACCUMULATOR, SCALE_RATE = 1e-3, 0.05
-"""Where the AdaGrad accumulator of the neighbors' scale begins, and its rate as a share of the scale's start."""
 HISTORY_PENALTY = 5.0
 """History vectors are summed over a whole list, so a plain number penalizes them this many times as much."""
+
+
+class Penalties:
+    """Rule of `regularization`: a number of at least 0, or a mapping from groups of parameters to such numbers."""
+
+    def check(self, owner: str, name: str, value: Any) -> None:
+        """See the class."""
+        if not isinstance(value, Mapping):
+            Number().check(owner, name, value)
+            return
+        for group, number in value.items():
+            one_of(f"{name}: a group", group, tuple(dict.fromkeys(GROUPS.values())))
+            require(is_number(number) and number >= 0, f"{name} of {group!r}", "a finite number of at least 0", number)
+
+
+class StartValues:
+    """Rule of `init`: "paper", or a number above 0."""
+
+    def check(self, owner: str, name: str, value: Any) -> None:
+        """See the class."""
+        rule: Rule = OneOf(("paper",)) if isinstance(value, str) else Number(above_zero=True)
+        rule.check(owner, name, value)
 
 
 @dataclass(eq=False, kw_only=True)
 class FactorModel(Model):
     """Base of the trained models; its fields are the hyper-parameters they share."""
 
-    user_representation: str = "history"
+    user_representation: str = param("history", OneOf(USER_REPRESENTATIONS))
     """How users are represented: "history" (a sum over the user's items, also for new users) or "factors" (the paper)."""
-    factors: int = 50
+    factors: int = param(50, Integer(1))
     """Length k of the vectors."""
     feedback: Feedback | str | None = None
     """How a row becomes a weight; None chooses by the data: ratings minus the user's mean, or the weights given."""
-    bias: bool = True
+    bias: bool = param(True, Flag())
     """Whether items have a bias."""
-    init: float | str = 0.03
+    init: float | str = param(0.03, StartValues())
     """Standard deviation of the start values, or "paper" for U(0, 2/(7k)^(1/4)) with user_representation="factors"."""
-    optimizer: str | Optimizer = "adagrad"
-    """"adagrad", "sgd", "adaptive" (full batches, a step that adapts itself), or an object of these kinds."""
-    learning_rate: float = 0.07
+    optimizer: str | Optimizer = param("adagrad", By(make_optimizer))
+    """"adagrad", "sgd", or an object of these kinds."""
+    learning_rate: float = param(0.07, Number(above_zero=True))
     """Step size."""
-    regularization: float | Mapping[str, float] = 0.0125
+    regularization: float | Mapping[str, float] = param(0.0125, Penalties())
     """lambda of lambda ||theta||^2, felt at each visit (gradient 2 lambda theta): one number, or one for each of "user",
     "item", "history", "bias". With one number, history vectors get five times it."""
-    batch_size: int | float | str = "auto"
-    """Users per batch: a count (int), a share of all users (float), or "auto": 100, or a thirtieth of the users if more."""
-    epochs: int | None = 20
+    batch_size: int | float | str = param(AUTO, BatchSize())
+    """Users per batch: a count (int), a fraction of all users (float), or "auto": 100, or a thirtieth of the users if
+    more."""
+    epochs: int | None = param(20, Unless(None, Integer(1)))
     """Passes over all users; None to count `iterations` instead."""
-    iterations: int | None = None
+    iterations: int | None = param(None, Unless(None, Integer(1)))
     """Batches, each drawn anew from all users, as in the paper; needs epochs=None."""
-    tolerance: float = 0.0
+    tolerance: float = param(0.0, Number())
     """The paper's epsilon: stop when the parameters moved less than this in a round (squared distance)."""
-    seed: int = 0
+    seed: int = param(0, Integer(0))
     """Start values and batches; the same seed gives the same bits for any number of threads."""
-    history_power: float = 0.6
+    history_power: float = param(0.6, Number())
     """h of user_representation="history": the sum over a history of m items is divided by m^h."""
-    num_threads: int = 0
+    num_threads: int = param(0, Integer(0))
     """Threads; 0 for all cores."""
-    engine: str = "cpu"
+    engine: str = param("cpu", OneOf(ENGINES))
     """"cpu" (Numba), "spark" (a cluster: docs/cluster.md) or "reference" (plain NumPy, slow)."""
 
     default_feedback: ClassVar[str | None] = None
@@ -90,24 +118,70 @@ class FactorModel(Model):
     own_space: ClassVar[Space] = {}
     """Values worth trying of the model's own hyper-parameters, or instead of the shared ones."""
 
+    # -- what a subclass says ------------------------------------------------------------------------------------------
+
     @abstractmethod
     def objective(self) -> Objective:
         """The loss on one list."""
 
+    def selection(self) -> Selection:
+        """Which rows enter the lists, and how many unobserved items beside them."""
+        return Selection(self.user_representation)
+
     def check(self) -> None:
-        """Every shared hyper-parameter keeps its rule."""
-        one_of("user_representation", self.user_representation, USER_REPRESENTATIONS)
-        one_of("engine", self.engine, ENGINES)
-        check_count(self, "factors")
-        check_count(self, "seed", "num_threads", least=0)
-        check_number(self, "learning_rate", above_zero=True)
-        check_number(self, "tolerance", "history_power")
-        check_flag(self, "bias")
-        check_batch(self, "batch_size")
-        self._check_optimizer()
-        self._check_init()
-        self._check_length()
-        self._penalties()
+        """Every field keeps its rule, and the fields go together."""
+        check_parameters(self)
+        if self.init == "paper" and self.user_representation == "history":
+            raise ParameterError(
+                "init='paper' goes with user_representation='factors'; with user_representation='history' give a number"
+            )
+        if (self.epochs is None) == (self.iterations is None):
+            raise ParameterError(
+                f"{type(self).__name__}: give epochs or iterations (the other one None), "
+                f"got epochs={self.epochs!r} and iterations={self.iterations!r}"
+            )
+
+    # -- training ------------------------------------------------------------------------------------------------------
+
+    def resolve(self, data: Interactions | None = None) -> Recipe:
+        """The recipe for training on `data`, with all settings checked and no "auto" left.
+
+        Without data: what the model was fitted with, or would do by its parameters alone.
+        """
+        self.check()
+        return self._recipe("rated", {}, self.objective(), self.selection())
+
+    def _recipe(self, task: Task, chosen: Mapping[str, Any], objective: Objective, selection: Selection) -> Recipe:
+        """The recipe with the values `chosen` in place of the fields of those names."""
+        settings = {**self.get_params(), **chosen}
+        given = settings["regularization"]
+        if isinstance(given, Mapping):
+            penalties = {group: float(given.get(group, 0.0)) for group in set(GROUPS.values())}
+        else:
+            penalties = {"user": given, "item": given, "history": HISTORY_PENALTY * given, "bias": given}
+        scorer: Scorer = Factors(self.factors, self.init)
+        if self.user_representation == "history":
+            scorer = History(self.factors, self.init, settings["history_power"])
+        return Recipe(
+            task=task,
+            scorer=scorer,
+            objective=objective,
+            selection=selection,
+            feedback=self.default_feedback if settings["feedback"] is None else settings["feedback"],
+            optimizer=make_optimizer(settings["optimizer"]),
+            learning_rate=settings["learning_rate"],
+            penalties=penalties,
+            bias=self.bias,
+            batch_size=self.batch_size,
+            epochs=self.epochs,
+            iterations=self.iterations,
+            tolerance=self.tolerance,
+            seed=self.seed,
+            engine=self.engine,
+            num_threads=self.num_threads,
+            settings=settings,
+            shared_penalty=task == "catalog",
+        )
 
     def fit(
         self,
@@ -124,120 +198,43 @@ class FactorModel(Model):
 
         Parameters
         ----------
-        validation : held-out rows, or the share of each user's rows to hold out of `data`. The metric is measured after
-            each round (ranking the held-out rows) and the best round is kept; training stops after `patience` rounds
-            without a better one. Rows held out as a share teach nothing, but they count as seen and belong to the
-            users' histories afterwards.
+        validation : held-out rows, or the fraction of each user's rows to hold out of `data`. The metric is measured
+            after each round (ranking the held-out rows) and the best round is kept; training stops after `patience`
+            rounds without a better one. Rows held out as a fraction teach nothing, but they count as seen and belong to
+            the users' histories afterwards.
         checkpoint : a folder. A run that was killed resumes from it when the same call is made again, and ends with the
             same bits as an uninterrupted one; a finished one is not trained again.
         progress : show a progress bar on the terminal.
         callbacks : further watchers (`topnrank.training.Callback`).
         """
-        self.check()
         check_interactions(data)
-        model = self.settled(data)
+        recipe = self.resolve(data)
         options = ValidationOptions.of(data, validation, metric, patience)
-        prepared = prepare(options.train, model.policy(), model.selection())
-        run = Run(model, prepared, options, checkpoint=checkpoint, extra=callbacks)
-        with ExitStack() as stack:
-            try:
-                outcome = run.go(stack if progress else None)
-            except DivergenceError as error:
-                kept = f"; the last good checkpoint is in {checkpoint}" if run.has_checkpoint() else ""
-                raise DivergenceError(
-                    f"{type(self).__name__}: {error}, with learning_rate={model.learning_rate}{kept}; "
-                    "try a smaller learning_rate"
-                ) from None
-        if options.train is not data:  # rows held out by us are the user's all the same: seen, and part of the history
-            prepared = prepare(data, model.policy(), model.selection(), strict=False, earlier=prepared)
-        learned = fitted_arrays(model, outcome.parameters, prepared)
-        self._fitted = Fitted.of(prepared.data, learned, task=model._task(), **prepared.facts, **outcome.facts)
+        self._fitted = fit_model(self, recipe, data, options, checkpoint, progress, callbacks)
         return self
 
     def partial_fit(self, data: Interactions, *, epochs: int = 5) -> Self:
-        """Takes in new rows, of known and new users and items, without training anew (`models/factor/partial_fit.py` has the rules).
+        """Takes in new rows, of known and new users and items, without training anew (`models/factor/partial_fit.py`).
 
-        With user_representation="history" new events and new users count at once; new items are trained for `epochs` passes over the
-        users who have them. What was trained before stays.
+        With user_representation="history" new events and new users count at once; new items are trained for `epochs`
+        passes over the users who have them. What was trained before stays.
         """
         check_interactions(data)
-        if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs < 0:
-            raise ParameterError(f"partial_fit: epochs must be a whole number of at least 0, got {epochs!r}")
-        self._fitted = add_rows(self.settled(), data, epochs)
+        require_integer("partial_fit: epochs", epochs, 0)
+        self._fitted = add_rows(self, self.recipe_, data, epochs)
         return self
+
+    @property
+    def recipe_(self) -> Recipe:
+        """The recipe that the model was fitted by."""
+        return self.fitted.cached(Recipe, self.resolve)
 
     def weigh(self, data: Interactions) -> Interactions:
         """Other rows, weighted as the training rows were; what has no feedback types stays as it is."""
         if data.types is None or data.ratings is not None:
             return data
-        known = self.fitted.facts.get("feedback")
-        return (feedback_from(self.settled().policy(), data) if known is None else feedback_from_dict(known))(data)
-
-    # -- the parts of a run -------------------------------------------------------------------------------------------
-
-    def settled(self, data: Interactions | None = None) -> Self:
-        """The model with all settings given: those that depend on the task are filled in, by `data` or as it was fitted."""
-        return self
-
-    def _task(self) -> Literal["rated", "catalog"]:
-        """What the model is trained for: to rank the items a user has rated ("rated") or all items ("catalog")."""
-        return "rated"
-
-    def scorer(self, channels: int = 1) -> Scorer:
-        """How parameters become scores; `channels` of what histories know beside an item."""
-        if self.user_representation == "history":
-            return History(self.factors, self.init, self.history_power, channels)
-        return Factors(self.factors, self.init)
-
-    def policy(self) -> Feedback | str | None:
-        """The feedback given, or else the model's own."""
-        return self.default_feedback if self.feedback is None else self.feedback
-
-    def relevant_only(self) -> bool:
-        """Whether only rows with a weight above 0 enter the lists; the others stay in the users' histories."""
-        return False
-
-    def selection(self) -> Selection:
-        """Which rows enter the lists, and how many unobserved items beside them."""
-        return Selection(self.user_representation, self.relevant_only(), int(getattr(self, "negatives", 0)))
-
-    def problem(self, rows: TrainingLists, frozen: FrozenTerms = NO_FROZEN_TERMS) -> Problem:
-        """Scorer, objective, rows and rules as the engines want them."""
-        optimizer, penalties = make_optimizer(self.optimizer), self._penalties()
-        adagrad, adaptive = isinstance(optimizer, AdaGrad), isinstance(optimizer, AdaptiveDescent)
-        rules = {
-            block: UpdateRule(
-                adagrad, self.learning_rate if self.bias or group != "bias" else 0.0, 2.0 * penalties[group]
-            )
-            for block, group in _GROUPS.items()
-        }
-        rules[SCALE] = UpdateRule(True, SCALE_RATE * frozen.scale, 0.0)
-        negatives = self.selection().negatives
-        problem = Problem(
-            self.scorer(frozen.channels), self.objective(), rows, rules, negatives, self.seed, adaptive, adaptive
-        )
-        return replace(problem, neighbors=frozen.neighbors, sampling_weights=frozen.sampling_weights)
-
-    def start_state(self, n_users: int, n_items: int, frozen: FrozenTerms = NO_FROZEN_TERMS) -> State:
-        """Start values and fresh accumulators."""
-        parameters = self.scorer(frozen.channels).initialize(n_users, n_items, self.seed)
-        if frozen.neighbors is None:
-            return start_state(parameters, make_optimizer(self.optimizer))
-        parameters[SCALE] = np.array([frozen.scale], np.float32)
-        state = start_state(parameters, make_optimizer(self.optimizer))
-        state.accumulators[SCALE][:] = SCALE_ACCUMULATOR
-        return state
-
-    def schedule(self, rows: TrainingLists) -> Schedule:
-        """Which users are visited when.
-
-        A list of one item cannot be ranked, so its user is not visited, unless the model learns from likes alone.
-        """
-        sizes = np.diff(rows.indptr)
-        if rows.listed.size:
-            sizes = np.bincount(np.repeat(np.arange(sizes.size), sizes)[rows.listed], minlength=sizes.size)
-        users = np.flatnonzero(sizes >= (1 if self.relevant_only() else 2))
-        return Schedule(users, batch_count(self.batch_size, users.size), self.seed, self.epochs, self.iterations)
+        known = self.fitted.info.feedback
+        return (feedback_from(self.recipe_.feedback, data) if known is None else feedback_from_dict(known))(data)
 
     @classmethod
     def search_space(cls) -> Space:
@@ -269,24 +266,28 @@ class FactorModel(Model):
         return self.array("item_bias")
 
     @property
-    def task_(self) -> str:
+    def task_(self) -> Task:
         """The task the model was fitted for: "rated" or "catalog"."""
-        return str(self.fitted.facts.get("task", "rated"))
+        return self.fitted.info.task or "rated"
 
     @property
     def history_(self) -> list[dict[str, float]]:
         """One record per round of training: objective, effective N, validation metric."""
-        records: list[dict[str, float]] = self.fitted.facts["history"]
-        return records
+        return self.fitted.info.history
 
     @property
     def best_round_(self) -> int:
         """The round that is kept: the best on validation data, else the last."""
-        return int(self.fitted.facts["best_round"])
+        return int(self.fitted.info.best_round or 0)
 
     def score_block(self, users: IntArray) -> Float32Array:
-        """U V' + b for some users, plus the neighbors' part."""
-        return score_users(self, users)
+        """(len(users), n_items) U V' + b, plus the neighbors' part."""
+        arrays = self.fitted.arrays
+        factors, items, bias = arrays["user_factors"][users], arrays["item_factors"], arrays["item_bias"]
+        block = scores_of(*(part.astype(np.float32, copy=False) for part in (factors, items, bias)))
+        if (neighbors := neighbor_term(self.fitted)) is not None:
+            neighbors.add_to(block, users)
+        return block
 
     def score_pairs(self, users: IntArray, items: IntArray) -> Float32Array:
         """<u, v> + b of pairs. An item of the user's own history is scored like any other, its own part included."""
@@ -294,8 +295,8 @@ class FactorModel(Model):
         arrays = (self.user_factors_, self.item_factors_, self.item_bias_)
         pairs = np.ascontiguousarray(users, np.int64), np.ascontiguousarray(items, np.int64)
         pair_scores(*arrays, *pairs, scores)
-        if (neighbor_scores := neighbor_term(self.fitted)) is not None:
-            scores += neighbor_scores.of_pairs(*pairs)
+        if (neighbors := neighbor_term(self.fitted)) is not None:
+            scores += neighbors.of_pairs(*pairs)
         return scores
 
     def score_history(self, items: IntArray, values: FloatArray | None) -> Float32Array:
@@ -304,64 +305,12 @@ class FactorModel(Model):
 
     def score_histories(self, indptr: IntArray, items: IntArray, values: FloatArray | None) -> Float32Array:
         """Scores for users never seen: the history sum, or a vector fitted under the model's own objective."""
-        return score_histories(self.settled(), indptr, items, values)
+        return score_histories(self, indptr, items, values)
 
     def contributions(self, history: OneHistory, targets: IntArray) -> Contributions:
         """What each item of a history gives to the scores of other items; exact, for user_representation="history"."""
-        return history_contributions(self.settled(), history, targets)
-
-    def visits_per_user(self) -> int:
-        """About how often training visited a user."""
-        if self.epochs is not None:
-            return self.epochs
-        users = len(self.user_map)
-        return max(1, round((self.iterations or 0) * batch_count(self.batch_size, users) / users))
-
-    # -- checks -------------------------------------------------------------------------------------------------------
+        return history_contributions(self, history, targets)
 
     def array(self, name: str) -> Float32Array:
-        """A learned block by its name."""
+        """A fitted block of parameters by its name."""
         return self.fitted.arrays[name].astype(np.float32, copy=False)
-
-    def _check_optimizer(self) -> None:
-        if isinstance(make_optimizer(self.optimizer), AdaptiveDescent):
-            if self.batch_size != 1.0 or isinstance(self.batch_size, int):
-                raise ParameterError(
-                    f"{type(self).__name__}: optimizer='adaptive' needs all users at once: set batch_size=1.0, "
-                    f"got {self.batch_size!r}"
-                )
-            if self.selection().negatives:
-                raise ParameterError(f"{type(self).__name__}: optimizer='adaptive' needs negatives=0")
-
-    def _check_init(self) -> None:
-        if isinstance(self.init, str):
-            one_of("init", self.init, ("paper",))
-            if self.user_representation == "history":
-                raise ParameterError(
-                    "init='paper' goes with user_representation='factors'; with user_representation='history' give a number"
-                )
-        else:
-            check_number(self, "init", above_zero=True)
-
-    def _check_length(self) -> None:
-        """Exactly one of epochs and iterations says how long to train."""
-        if (self.epochs is None) == (self.iterations is None):
-            raise ParameterError(
-                f"{type(self).__name__}: give epochs or iterations (the other one None), "
-                f"got epochs={self.epochs!r} and iterations={self.iterations!r}"
-            )
-        check_count(self, "iterations" if self.epochs is None else "epochs")
-
-    def _penalties(self) -> dict[str, float]:
-        """lambda of each group."""
-        given = self.regularization
-        if not isinstance(given, Mapping):
-            check_number(self, "regularization")
-            return {"user": given, "item": given, "history": HISTORY_PENALTY * given, "bias": given}
-        for group, value in given.items():
-            one_of("regularization: a group", group, tuple(dict.fromkeys(_GROUPS.values())))
-            if not (isinstance(value, int | float) and value >= 0.0 and np.isfinite(value)):
-                raise ParameterError(
-                    f"regularization of {group!r} must be a finite number of at least 0, got {value!r}"
-                )
-        return {group: float(given.get(group, 0.0)) for group in set(_GROUPS.values())}

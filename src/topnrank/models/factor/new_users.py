@@ -21,9 +21,9 @@ from topnrank.models.factor.prepare import (
     recency_weights_in_order,
 )
 from topnrank.models.linear.neighbors import neighbor_term
-from topnrank.scorers import Parameters, RatingResiduals, TrainingLists, TypeChannels, UpdateRule
+from topnrank.scorers import History, Parameters, RatingResiduals, TrainingLists, TypeChannels, UpdateRule
 from topnrank.scorers.neighbors import SCALE
-from topnrank.training import make_optimizer, start_state
+from topnrank.training import start_state
 
 if TYPE_CHECKING:
     from topnrank.models.factor.model import FactorModel
@@ -31,40 +31,51 @@ if TYPE_CHECKING:
 
 def score_histories(model: "FactorModel", indptr: IntArray, items: IntArray, values: FloatArray | None) -> Float32Array:
     """(n, n_items) scores for users never seen, whose histories are a CSR, each from the oldest item to the latest."""
-    recency_weights = history_recency_weights(model, indptr)
-    if model.user_representation == "history":
-        rows = TrainingLists(
-            indptr.astype(np.int64), items.astype(np.int32), recency_weights, residuals_of(model, indptr, items, values)
+    recency_weights, arrays = history_recency_weights(model, indptr), model.fitted.arrays
+    if isinstance(model.recipe_.scorer, History):
+        residuals = residuals_of(model, indptr, items, values)
+        lists = TrainingLists(
+            indptr.astype(np.int64, copy=False),
+            items.astype(np.int32),
+            recency_weights,
+            residuals,
+            recency_weights=recency_weights,
         )
-        vectors = history_sums(model, model.fitted.arrays, rows._replace(recency_weights=recency_weights))
+        vectors = history_sums(model.recipe_.scorer, arrays, lists)
     else:
         parts = (slice(lo, hi) for lo, hi in pairwise(indptr.tolist()))
         vectors = np.stack([fold_in(model, items[own], None if values is None else values[own]) for own in parts])
-    scores = vectors.astype(np.float32) @ model.item_factors_.T + model.item_bias_
-    if (neighbor_scores := neighbor_term(model.fitted)) is not None:
+    item_factors, bias = (arrays[name].astype(np.float32, copy=False) for name in ("item_factors", "item_bias"))
+    scores = vectors.astype(np.float32, copy=False) @ item_factors.T + bias
+    if (neighbors := neighbor_term(model.fitted)) is not None:
         for n, (lo, hi) in enumerate(pairwise(indptr.tolist())):
             own = slice(lo, hi)
             liked = liked_part(model, items[own], None if values is None else values[own])
-            neighbor_scores.add_history(scores[n], items[own][liked], recency_weights[own][liked])
+            neighbors.add_history(scores[n], items[own][liked], recency_weights[own][liked])
     return np.asarray(scores, np.float32)
+
+
+def channels_of(model: "FactorModel") -> int:
+    """How many numbers the histories of a fitted model know of a row beside its item."""
+    return len(model.fitted.info.type_weights or [0])
 
 
 def residuals_of(model: "FactorModel", indptr: IntArray, items: IntArray, values: FloatArray | None) -> Float32Array:
     """e of histories. Without values items count as average ones, so only "rated at all" speaks; where types have vectors
     of their own, as of the type with the largest weight."""
-    facts = model.fitted.facts
-    if (weights := facts.get("type_weights")) is not None:
+    info = model.fitted.info
+    if (weights := info.type_weights) is not None:
         return TypeChannels(tuple(weights)).of(
             indptr, items, np.full(items.size, max(weights)) if values is None else values
         )
     if values is None:
         return np.zeros((items.size, 1), np.float32)
-    return RatingResiduals(model.array("item_offsets"), float(facts["residual_mean"])).of(indptr, items, values)
+    return RatingResiduals(model.array("item_offsets"), float(info.residual_mean or 0.0)).of(indptr, items, values)
 
 
 def history_recency_weights(model: "FactorModel", indptr: IntArray) -> Float32Array:
     """rho of histories, each given from the oldest item to the latest."""
-    half_life = model.selection().recency
+    half_life = model.recipe_.selection.recency
     if half_life is None:
         return np.ones(int(indptr[-1]), np.float32)
     return np.concatenate([recency_weights_in_order(int(size), half_life) for size in np.diff(indptr)])
@@ -74,17 +85,17 @@ def liked_part(model: "FactorModel", items: IntArray, values: FloatArray | None)
     """(n,) which items of a history count as liked; without values all do."""
     if values is None:
         return np.ones(items.size, np.bool_)
-    policy = model.policy()
-    if isinstance(policy, Threshold) and model.fitted.facts["value"] == "ratings":
+    policy = model.recipe_.feedback
+    if isinstance(policy, Threshold) and model.fitted.info.value == "ratings":
         return np.asarray(values >= policy.at)  # the usual case, without the detour over Interactions
     rows, chosen = _one_user(model, items, values)
-    numbers = chosen[rows.items] if not model.selection().negatives else rows.items
+    numbers = chosen[rows.items] if not model.recipe_.selection.negatives else rows.items
     return np.isin(items, numbers[rows.gains > 0])
 
 
 def fold_in(model: "FactorModel", items: IntArray, values: FloatArray | None) -> FloatArray:
     """A user vector from the usual visits with all items fixed, starting at the mean user."""
-    if values is None and not model.relevant_only():
+    if values is None and not model.recipe_.selection.relevant_only:
         raise ParameterError(
             "recommend: with user_representation='factors' a history needs ratings: give (item, rating) pairs"
         )
@@ -100,16 +111,16 @@ def fold_in(model: "FactorModel", items: IntArray, values: FloatArray | None) ->
         "item_bias": model.item_bias_[numbers],
     }
     frozen = NO_FROZEN_TERMS
-    if model.selection().negatives:
+    if model.recipe_.selection.negatives:
         rows, frozen = _frozen_for_user(model, rows, blocks)
-    problem = model.problem(rows, frozen)
+    problem = model.recipe_.problem(rows, frozen)
     problem.rules[SCALE] = UpdateRule(False, 0.0, 0.0)
     for block in ("item_factors", "item_bias"):
         problem.rules[block] = UpdateRule(False, 0.0, 0.0)
-    engine = make_engine(on_one_machine(model.engine), problem, start_state(blocks, make_optimizer(model.optimizer)), 1)
-    visits = model.visits_per_user()
-    for report in range(visits):
-        engine.step(np.zeros(1, np.int64), TrainingTime(report, report / max(visits - 1, 1)))
+    engine = make_engine(on_one_machine(model.recipe_.engine), problem, start_state(blocks, model.recipe_.optimizer), 1)
+    steps = model.recipe_.steps_per_user(len(model.user_map))
+    for n in range(steps):
+        engine.step(np.zeros(1, np.int64), TrainingTime(n, n / max(steps - 1, 1)))
     return np.asarray(engine.state.parameters["user_factors"][0])
 
 
@@ -117,7 +128,7 @@ def _frozen_for_user(
     model: "FactorModel", rows: TrainingLists, blocks: Parameters
 ) -> tuple[TrainingLists, FrozenTerms]:
     """Chances and neighbors of the trained model; the user was not part of them, so links need no leaving out."""
-    selection, neighbor_scores = model.selection(), neighbor_term(model.fitted)
+    selection, neighbor_scores = model.recipe_.selection, neighbor_term(model.fitted)
     sampling_weights = None
     if selection.popular:
         seen = model.seen_indices if neighbor_scores is None else neighbor_scores.liked
@@ -140,8 +151,8 @@ def _one_user(model: "FactorModel", items: IntArray, values: FloatArray | None) 
     Only the items of the history travel, unless unobserved ones are sampled from all the others. A history without
     values means: all of them liked.
     """
-    known, value = model.fitted.facts.get("feedback"), model.fitted.facts["value"]
-    policy = model.policy() if value == "ratings" else "weights"  # what a row's number was in training
+    known, value = model.fitted.info.feedback, str(model.fitted.info.value)
+    policy = model.recipe_.feedback if value == "ratings" else "weights"  # what a row's number was in training
     if values is None:
         value, policy, values = "weights", "weights", np.ones(items.size)
     elif known is not None and known["kind"] in ("grades", "relevance"):
@@ -150,9 +161,9 @@ def _one_user(model: "FactorModel", items: IntArray, values: FloatArray | None) 
         policy = timeless(policy)  # a history has no times
     column: dict[str, Any] = {value: values}
     one = Interactions.from_arrays(np.zeros(items.size, np.int64), np.asarray(items, np.int64), **column)
-    selection = model.selection()._replace(ridge=None, popular=False, recency=None, by_type=False)
+    selection = model.recipe_.selection._replace(ridge=None, popular=False, recency=None, by_type=False)
     prepared = prepare(one, policy, selection, strict=False)
     chosen = prepared.data.items.ids.astype(np.int64)
-    if not model.selection().negatives:
+    if not model.recipe_.selection.negatives:
         return prepared.rows, chosen
     return prepared.rows._replace(items=chosen[prepared.rows.items].astype(np.int32)), np.arange(len(model.item_map))

@@ -1,7 +1,7 @@
 """From interactions to training lists: feedback weights, rating residuals, and the checks that training makes sense."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from topnrank.data.feedback.policies import EventWeights, Feedback
 from topnrank.data.feedback.recency import Recency, timeless
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError
+from topnrank.models.base import FitInfo
 from topnrank.models.linear.neighbors import NO_SESSIONS, LikedItems, Ridge, fit_neighbors
 from topnrank.scorers import Neighbors, RatingResiduals, TrainingLists, TypeChannels
 from topnrank.scorers.base import EQUAL_RECENCY, NO_RESIDUALS
@@ -77,7 +78,7 @@ def sessions_of(data: Interactions, gap: float) -> Int64Array:
 class Selection(NamedTuple):
     """Which rows enter a user's list."""
 
-    users: str
+    user_representation: str
     """How users are represented: histories hold all rows, whatever the lists hold"""
     relevant_only: bool = False
     """Only rows with a weight above 0"""
@@ -122,7 +123,8 @@ class Prepared:
     """Unique (user, item) pairs with weights"""
     rows: TrainingLists
     residuals: RatingResiduals | TypeChannels | None
-    facts: dict[str, Any]
+    info: FitInfo
+    """Fingerprint, and what new users and other rows are prepared by"""
     frozen: FrozenTerms = NO_FROZEN_TERMS
 
 
@@ -142,18 +144,18 @@ def prepare(
     if strict:
         (_check_likes if selection.relevant_only else _check_teaches)(weighted, selection)
     residuals = None
-    if selection.users == "history":
+    if selection.user_representation == "history":
         known = earlier.residuals if earlier is not None else None
         residuals = known or _residuals(weighted, policy, selection)
     rows = _rows(weighted, residuals, selection)
     rows, frozen = _frozen_terms(rows, weighted, selection) if earlier is None else (rows, earlier.frozen)
     if isinstance(residuals, TypeChannels):
         frozen = frozen._replace(channels=len(residuals.weights))
-    facts = {"fingerprint": data.fingerprint(), "value": _value(weighted, selection), **facts_of(policy, residuals)}
-    return Prepared(weighted, rows, residuals, facts, frozen)
+    info = fit_info(data.fingerprint(), _value(weighted, selection), policy, residuals)
+    return Prepared(weighted, rows, residuals, info, frozen)
 
 
-def _value(weighted: Interactions, selection: Selection) -> str:
+def _value(weighted: Interactions, selection: Selection) -> Literal["ratings", "weights"]:
     """What the number of a row is: its rating, or where there is none, or types have vectors, its weight."""
     return "weights" if weighted.ratings is None or selection.by_type else "ratings"
 
@@ -178,16 +180,20 @@ def _rows(
     return rows
 
 
-def facts_of(policy: Feedback, residuals: RatingResiduals | TypeChannels | None) -> dict[str, Any]:
-    """What new users and other rows are prepared by."""
-    facts: dict[str, Any] = {}
-    if isinstance(policy, EventWeights | Graded | Recency):
-        facts["feedback"] = policy.to_dict()
-    if isinstance(residuals, RatingResiduals):
-        facts["residual_mean"] = residuals.mean
-    elif residuals is not None:
-        facts["type_weights"] = list(residuals.weights)
-    return facts
+def fit_info(
+    fingerprint: str,
+    value: Literal["ratings", "weights"],
+    policy: Feedback,
+    residuals: RatingResiduals | TypeChannels | None,
+) -> FitInfo:
+    """What new users and other rows are prepared by, as a fitted model keeps it."""
+    return FitInfo(
+        fingerprint=fingerprint,
+        value=value,
+        feedback=policy.to_dict() if isinstance(policy, EventWeights | Graded | Recency) else None,
+        residual_mean=residuals.mean if isinstance(residuals, RatingResiduals) else None,
+        type_weights=list(residuals.weights) if isinstance(residuals, TypeChannels) else None,
+    )
 
 
 def _residuals(weighted: Interactions, policy: Feedback, selection: Selection) -> RatingResiduals | TypeChannels:

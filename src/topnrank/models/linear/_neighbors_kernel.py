@@ -252,7 +252,7 @@ def _invert(A):
 
 @parallel_kernel
 def solve_neighbors(likes, gram, penalty, neighbors, solved, neighbor_scores):
-    """W of every item into `solved`; and into `neighbor_scores`, unless it is empty, the left-out scores of all liked pairs."""
+    """W of every item into `solved`; left-out scores of all liked pairs into `neighbor_scores`, unless it is empty."""
     m, T = neighbors.shape
     for chunk in prange(CHUNKS):
         position = np.full(m, -1, np.int32)
@@ -300,14 +300,21 @@ def by_source(neighbors, weights, indptr, targets, values):
                 place[j] += 1
 
 
+@kernel
+def add_neighbor_scores_of_list(sources, items, weights, scores):
+    """scores[i] += sum over the items j of a list of weight * W_ji."""
+    for p in range(items.size):
+        j = items[p]
+        for q in range(sources.indptr[j], sources.indptr[j + 1]):
+            scores[sources.targets[q]] += weights[p] * sources.values[q]
+
+
 @parallel_kernel
-def add_neighbor_scores(sources, indptr, items, recency_weights, block):
-    """block[n, i] += sum over the items j of list n of strength * W_ji; lists as CSR."""
+def add_neighbor_scores(sources, indptr, items, weights, block):
+    """`add_neighbor_scores_of_list` for each row of `block`; lists as CSR."""
     for n in prange(block.shape[0]):
-        for p in range(indptr[n], indptr[n + 1]):
-            j = items[p]
-            for q in range(sources.indptr[j], sources.indptr[j + 1]):
-                block[n, sources.targets[q]] += recency_weights[p] * sources.values[q]
+        own = slice(indptr[n], indptr[n + 1])
+        add_neighbor_scores_of_list(sources, items[own], weights[own], block[n])
 
 
 @parallel_kernel

@@ -1,12 +1,11 @@
 """EASE: a ridge regression of every item on all others, in closed form (Steck 2019)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, Self, final
 
 import numpy as np
 
-from topnrank._checks import check_count, check_flag, check_number
 from topnrank._csr import indptr_from_counts, masked_indptr, row_owner
 from topnrank._typing import BoolArray, Float32Array, FloatArray, Int32Array, Int64Array, IntArray
 from topnrank.data.feedback.policies import Feedback
@@ -15,7 +14,7 @@ from topnrank.errors import DataError, DivergenceError
 from topnrank.models.base import Fitted
 from topnrank.models.linear import _ease_kernel as linear
 from topnrank.models.linear.likes import LikesModel
-from topnrank.models.search_space import Range, Space
+from topnrank.models.parameters import Flag, Integer, Number, Range, Space, param
 
 _BLOCK = 512
 """Rows that are mirrored at a time."""
@@ -58,7 +57,7 @@ def _mirror_upper(matrix: FloatArray) -> None:
 #
 #     P = L^-1 - L^-1 Z' K Z L^-1,   K = (Z L^-1 Z' + I)^-1,
 #
-# so that with the leverage s_j = z_j' K z_j / lambda the scores of a user with the row z are, without an items x items matrix,
+# so that with the leverage s_j = z_j' K z_j / lambda the scores of a user with the row z are, without a large matrix,
 #
 #     (v' z_j - z_uj s_j) / (1 - s_j),   v = K Z L^-1 z;   for a user u of the training rows v is column u of I - K.
 
@@ -275,26 +274,20 @@ class EASE(LikesModel):
     far fewer users than items the same scores come from a system of users, and no items x items matrix is made.
     """
 
-    regularization: float = 400.0
+    regularization: float = param(400.0, Number(above_zero=True))
     """lambda, in likes of an item: dense data want some hundreds, sparse data some tens."""
-    dislikes: bool = False
+    dislikes: bool = param(False, Flag())
     """Whether rows with a weight below 0 are predictors of likes, too, each item's dislikes in a column of their own."""
-    dislike_regularization: float = 800.0
+    dislike_regularization: float = param(800.0, Number(above_zero=True))
     """lambda of the columns of dislikes."""
     feedback: Feedback | str | None = None
     """How a row becomes a weight: above 0 is a like. None: 1 for ratings of at least 4 and -1 below, else the natural one
     of the data."""
-    max_items: int = 30_000
+    max_items: int = param(30_000, Integer(1))
     """The largest system that `fit` will solve: items (twice with `dislikes`), or users where they are fewer."""
 
     name: ClassVar[str] = "ease"
     summary: ClassVar[str] = "closed form: ridge regression on all other items (Steck 2019); strong on whole catalogs"
-
-    def check(self) -> None:
-        """Penalties are above 0."""
-        check_number(self, "regularization", "dislike_regularization", above_zero=True)
-        check_flag(self, "dislikes")
-        check_count(self, "max_items")
 
     @classmethod
     def search_space(cls) -> Space:
@@ -305,13 +298,13 @@ class EASE(LikesModel):
         """Solves one system of linear equations."""
         self.check()
         check_interactions(data)
-        weighted, facts = self.weighted(data)
+        weighted, info = self.weighted(data)
         assert weighted.weights is not None
         form = self._cheaper_form(weighted.n_users, weighted.n_items * (2 if self.dislikes else 1))
         penalties = Penalties(float(self.regularization), float(self.dislike_regularization))
         arrays = form.solve(Signed.of(weighted, self.dislikes), penalties)
-        facts |= {"penalties": list(penalties), "dislikes": self.dislikes, "task": "catalog"}
-        self._fitted = Fitted.of(weighted, {**arrays, "seen_weights": weighted.weights}, **facts)
+        info = replace(info, penalties=list(penalties), dislikes=self.dislikes)
+        self._fitted = Fitted.of(weighted, {**arrays, "seen_weights": weighted.weights}, info)
         return self
 
     # -- scores -------------------------------------------------------------------------------------------------------
@@ -327,7 +320,7 @@ class EASE(LikesModel):
     def score_history(self, items: IntArray, values: FloatArray | None) -> Float32Array:
         """Sums over the likes of the history; without values all of its items are liked."""
         weights = self.history_weights(items, values)
-        if not (weights != 0 if self.fitted.facts["dislikes"] else weights > 0).any():
+        if not (weights != 0 if self.fitted.info.dislikes else weights > 0).any():
             raise self.refuse_history()
         return self._form().history(np.asarray(items, np.int64), weights)
 
@@ -339,11 +332,11 @@ class EASE(LikesModel):
 
     def _form(self) -> ByItems | ByUsers:
         """What was learned, in the form in which it was solved."""
-        fitted, facts = self.fitted, self.fitted.facts
+        fitted, info = self.fitted, self.fitted.info
         weights = fitted.arrays["seen_weights"]
-        rows = Signed(fitted.indptr, fitted.indices, weights, len(fitted.items), facts["dislikes"])
+        rows = Signed(fitted.indptr, fitted.indices, weights, len(fitted.items), info.dislikes)
         kind = ByUsers if "user_kernel" in fitted.arrays else ByItems
-        return kind(rows, Penalties(*facts["penalties"]), fitted.arrays)
+        return kind(rows, Penalties(*(info.penalties or ())), fitted.arrays)
 
     def _cheaper_form(self, n_users: int, n_features: int) -> type[ByItems] | type[ByUsers]:
         """By users where they are fewer by half, or where items are too many: a little fewer saves less than scores cost."""

@@ -1,8 +1,5 @@
 """What models that learn from likes alone share: which rows are likes, in training and in the history of a new user."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from topnrank._typing import Float32Array, FloatArray, IntArray
@@ -11,9 +8,9 @@ from topnrank.data.feedback.policies import EventWeights, Feedback, Threshold, W
 from topnrank.data.feedback.recency import timeless
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError, ParameterError
-from topnrank.models.base import Model
+from topnrank.models.base import FitInfo, Model
 
-LIKED = 4.0
+LIKED_FROM = 4.0
 """The lowest rating of a like, unless a feedback policy says otherwise."""
 
 
@@ -22,9 +19,9 @@ class LikesModel(Model):
 
     feedback: Feedback | str | None
 
-    def weighted(self, data: Interactions) -> tuple[Interactions, dict[str, Any]]:
-        """`data` with weights, and the facts by which other rows are weighted alike."""
-        given = Threshold(LIKED) if self.feedback is None and data.ratings is not None else self.feedback
+    def weighted(self, data: Interactions) -> tuple[Interactions, FitInfo]:
+        """`data` with weights, and what other rows are weighted alike by."""
+        given = Threshold(LIKED_FROM) if self.feedback is None and data.ratings is not None else self.feedback
         policy = fitted_feedback(feedback_from(given, data), data)
         weighted = policy(data)
         assert weighted.weights is not None
@@ -34,12 +31,13 @@ class LikesModel(Model):
                 "check the feedback: it says which ratings or events count as liked"
             )
         by_weight = weighted.ratings is None or isinstance(timeless(policy), EventWeights | WeightColumn)
-        facts = {
-            "fingerprint": data.fingerprint(),
-            "value": "weights" if by_weight else "ratings",  # what the numbers of a new user's history are
-            "feedback": remembered(policy),
-        }
-        return weighted, facts
+        info = FitInfo(
+            fingerprint=data.fingerprint(),
+            task="catalog",
+            value="weights" if by_weight else "ratings",  # what the numbers of a new user's history are
+            feedback=remembered(policy),
+        )
+        return weighted, info
 
     def weigh(self, data: Interactions) -> Interactions:
         """Other rows, weighted as the training rows were; what has no feedback types stays as it is."""
@@ -49,7 +47,7 @@ class LikesModel(Model):
         """Weights of a history's ratings or weights, as in training; without values all of its items are liked."""
         if values is None:
             return np.ones(items.size, np.float32)
-        if self.fitted.facts["value"] == "weights":
+        if self.fitted.info.value == "weights":
             return values.astype(np.float32)
         policy = timeless(self._fitted_policy())
         if isinstance(policy, Threshold):  # the usual case, without the detour over Interactions
@@ -68,7 +66,7 @@ class LikesModel(Model):
 
     def _fitted_policy(self) -> Feedback:
         """The policy of training, with what it took from the training rows."""
-        known: Mapping[str, object] | None = self.fitted.facts["feedback"]
+        known = self.fitted.info.feedback
         if known is not None:
             return feedback_from_dict(known)
         assert isinstance(self.feedback, Feedback)  # one of the user's own

@@ -5,7 +5,6 @@ from typing import ClassVar, Self, final
 
 import numpy as np
 
-from topnrank._checks import check_count, check_number
 from topnrank._typing import BoolArray, Float32Array, FloatArray, Int64Array, IntArray
 from topnrank.data.feedback.policies import Feedback
 from topnrank.data.interactions import Interactions, check_interactions
@@ -24,7 +23,7 @@ from topnrank.models.linear.neighbors import (
     neighbor_arrays,
     neighbor_term,
 )
-from topnrank.models.search_space import Choice, Range, Space
+from topnrank.models.parameters import Choice, Integer, Number, Range, Space, Unless, param
 from topnrank.models.serving.explain import Contributions, OneHistory
 
 
@@ -42,38 +41,28 @@ class NeighborRidge(LikesModel):
     Do not use it to rank rated items: it knows likes only.
     """
 
-    neighbors: int = 50
+    neighbors: int = param(50, Integer(1))
     """T: items that may explain an item."""
-    regularization: float = 100.0
+    regularization: float = param(100.0, Number(above_zero=True))
     """lambda, in users: that many keep the weights near 0."""
-    shrink: float = 20.0
+    shrink: float = param(20.0, Number())
     """Added to the denominator of the cosine by which neighbors are chosen, in users: rare pairs count less."""
-    user_power: float = 0.25
+    user_power: float = param(0.25, Number())
     """a: a user with n likes counts n^-a."""
-    longest: int = 1000
+    longest: int = param(1000, Integer(1))
     """Of a user with more likes only so many, drawn at random, count in the co-occurrences; the user's scores use all."""
-    sessions: float | None = None
+    sessions: float | None = param(None, Unless(None, Number(above_zero=True)))
     """Seconds without an event that end a session of a user: sessions then stand in the place of users wherever items are
     counted together, and the user's scores still use all likes. None: users do. Needs timestamps; for logs of visits."""
-    recency: float | None = None
+    recency: float | None = param(None, Unless(None, Number(above_zero=True)))
     """After so many later items of the user a like counts half in the scores; None: always fully. Needs timestamps."""
     feedback: Feedback | str | None = None
     """How a row becomes a weight; rows above 0 are likes. None: ratings from 4 on, or the weights given, or every row."""
-    num_threads: int = 0
+    num_threads: int = param(0, Integer(0))
     """Threads; 0 for all cores. The bits do not depend on it."""
 
     name: ClassVar[str] = "neighbor-ridge"
     summary: ClassVar[str] = "linear: each item by ridge regression on its nearest items; EASE without the large matrix"
-
-    def check(self) -> None:
-        """Every hyper-parameter keeps its rule."""
-        check_count(self, "neighbors", "longest")
-        check_count(self, "num_threads", least=0)
-        check_number(self, "regularization", above_zero=True)
-        check_number(self, "shrink", "user_power")
-        for name in ("sessions", "recency"):
-            if getattr(self, name) is not None:
-                check_number(self, name, above_zero=True)
 
     @classmethod
     def search_space(cls) -> Space:
@@ -84,18 +73,18 @@ class NeighborRidge(LikesModel):
         """Solves all regressions; closed form."""
         self.check()
         check_interactions(data)
-        weighted, facts = self.weighted(data)
+        weighted, info = self.weighted(data)
         assert weighted.weights is not None
         liked = weighted.weights > 0
         indptr = np.concatenate([[0], np.cumsum(liked)])[weighted.indptr].astype(np.int64)
         solved = self._solve(LikedItems(indptr, weighted.indices[liked], data.n_items), weighted, liked)
         arrays = neighbor_arrays(solved.neighbors, liked)
-        values = weighted.ratings if facts["value"] == "ratings" else weighted.weights
+        values = weighted.ratings if info.value == "ratings" else weighted.weights
         assert values is not None
         arrays[VALUES] = values.astype(np.float32)
         if self.recency is not None:
             arrays[RECENCY_WEIGHTS] = recency_weights_by_time(weighted, self.recency)
-        self._fitted = Fitted.of(weighted, arrays, task="catalog", **facts)
+        self._fitted = Fitted.of(weighted, arrays, info)
         return self
 
     def _solve(self, likes: LikedItems, data: Interactions, liked: BoolArray) -> Solved:

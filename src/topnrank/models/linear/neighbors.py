@@ -12,6 +12,7 @@ from topnrank.models.linear._neighbors_kernel import (
     Likes,
     Sources,
     add_neighbor_scores,
+    add_neighbor_scores_of_list,
     by_source,
     count_upper,
     gram_and_neighbors,
@@ -166,7 +167,7 @@ def _all_neighbor_scores(
     neighbors: Neighbors,
     neighbor_scores: Float32Array,
 ) -> Float32Array:
-    """`neighbor_scores` of the pairs at `places`, and those of all others: what entered no regression is out of sample as it is."""
+    """`neighbor_scores` of the pairs at `places`, and those of all others, which entered no regression."""
     whole = np.empty(liked.items.size, np.float32)
     whole[places] = neighbor_scores
     others = np.ones(liked.items.size, np.bool_)
@@ -200,12 +201,16 @@ class NeighborTerm(NamedTuple):
 
     def add_to(self, block: Float32Array, users: IntArray) -> None:
         """Adds the links of known users to their (len(users), n_items) scores."""
+        if len(users) == 1:  # one user's request waits for no other thread
+            own = slice(self.indptr[users[0]], self.indptr[users[0] + 1])
+            weights = np.float32(self.scale) * self.recency_weights[own]
+            add_neighbor_scores_of_list(self.sources, self.liked[own], weights, block[0])
+            return
         sizes = self.indptr[1:][users] - self.indptr[:-1][users]
         indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         places = np.arange(indptr[-1]) + np.repeat(self.indptr[:-1][users] - indptr[:-1], sizes)
-        add_neighbor_scores(
-            self.sources, indptr, self.liked[places], np.float32(self.scale) * self.recency_weights[places], block
-        )
+        weights = np.float32(self.scale) * self.recency_weights[places]
+        add_neighbor_scores(self.sources, indptr, self.liked[places], weights, block)
 
     def of_pairs(self, users: Int64Array, items: Int64Array) -> Float32Array:
         """(len(users),) links of pairs."""
@@ -214,9 +219,9 @@ class NeighborTerm(NamedTuple):
         return np.float32(self.scale) * scores
 
     def add_history(self, scores: Float32Array, liked: IntArray, recency_weights: FloatArray) -> None:
-        """Adds the links of one user, known by the items liked and their strengths, to (n_items,) scores."""
-        indptr, rho = np.array([0, liked.size], np.int64), (self.scale * recency_weights).astype(np.float32)
-        add_neighbor_scores(self.sources, indptr, liked.astype(np.int32), rho, scores[None, :])
+        """Adds the neighbor scores of one user, known by the items liked and their recency weights, to (n_items,) scores."""
+        weights = (self.scale * recency_weights).astype(np.float32)
+        add_neighbor_scores_of_list(self.sources, liked.astype(np.int32), weights, scores)
 
     def parts(self, items: IntArray, targets: IntArray) -> Float64Array:
         """(n_targets, n) beta W_ji for the n items j of a history and the targets i."""
@@ -234,14 +239,14 @@ def neighbor_term(fitted: Fitted) -> NeighborTerm | None:
     """The links of a fitted model, made ready once; None for a model without neighbors."""
     if NEIGHBORS not in fitted.arrays:
         return None
-    if "links" not in fitted.ready:
-        arrays: dict[str, Any] = dict(fitted.arrays)
-        neighbors = Neighbors(arrays[NEIGHBORS], arrays[WEIGHTS])
-        liked = fitted.arrays[LIKED] > 0
-        indptr = np.concatenate([[0], np.cumsum(liked)])[fitted.indptr].astype(np.int64)
-        scale = float(fitted.arrays[SCALE][0]) if SCALE in fitted.arrays else 1.0
-        rho = arrays[RECENCY_WEIGHTS][liked] if RECENCY_WEIGHTS in arrays else np.ones(int(liked.sum()), np.float32)
-        sources = seen_from_sources(neighbors)
-        fitted.ready["links"] = NeighborTerm(scale, neighbors, sources, indptr, fitted.indices[liked], rho)
-    neighbor_scores: NeighborTerm = fitted.ready["links"]
-    return neighbor_scores
+    return fitted.cached(NeighborTerm, lambda: _make_neighbor_term(fitted))
+
+
+def _make_neighbor_term(fitted: Fitted) -> NeighborTerm:
+    arrays: dict[str, Any] = dict(fitted.arrays)
+    neighbors = Neighbors(arrays[NEIGHBORS], arrays[WEIGHTS])
+    liked = fitted.arrays[LIKED] > 0
+    indptr = np.concatenate([[0], np.cumsum(liked)])[fitted.indptr].astype(np.int64)
+    scale = float(fitted.arrays[SCALE][0]) if SCALE in fitted.arrays else 1.0
+    rho = arrays[RECENCY_WEIGHTS][liked] if RECENCY_WEIGHTS in arrays else np.ones(int(liked.sum()), np.float32)
+    return NeighborTerm(scale, neighbors, seen_from_sources(neighbors), indptr, fitted.indices[liked], rho)

@@ -4,24 +4,23 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
-from topnrank._checks import check_n, one_of
+from topnrank._checks import one_of
 from topnrank._typing import BoolArray, Float32Array, IdArray, Int32Array, Int64Array
 from topnrank.data.frames import as_table
 from topnrank.data.ids import as_array
 from topnrank.errors import DataError, ParameterError, UnknownIdError
 from topnrank.kernels.top_items import top_items, top_items_by_group
+from topnrank.models.parameters import is_number, require, require_integer
 
 if TYPE_CHECKING:
     from topnrank.models.base import Model
 
 
-# ----------------------------------------------------------------------------------------------------
-# Items that an option of `recommend` gives for each user: {user: items}.
+# -- items by user ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -94,8 +93,7 @@ def _listed(option: str, user: Any, items: Any) -> list[Any]:
     return listed
 
 
-# ----------------------------------------------------------------------------------------------------
-# Groups of items, such as genres or brands, of which a list may hold only so many.
+# -- groups, such as genres or brands, of which a list may hold only so many items -------------------------------------
 
 
 def group_numbers(model: "Model", groups: Any) -> Int32Array:
@@ -141,8 +139,7 @@ def _columns(groups: Any) -> tuple[list[Any], list[Any]]:
     return table["item"].to_pylist(), table["group"].to_pylist()
 
 
-# ----------------------------------------------------------------------------------------------------
-# What is asked of a model when it recommends: the options, checked.
+# -- the request ------------------------------------------------------------------------------------------------------
 
 
 UNKNOWN = ("error", "popular", "skip")
@@ -170,13 +167,13 @@ class RecommendOptions(SharedOptions, total=False):
 
 @dataclass(frozen=True)
 class Request:
-    """How many of which items."""
+    """How many of which items: the options of `Model.recommend`, checked."""
 
     n: int
-    exclude_seen: bool
-    unknown: str
-    banned: BoolArray
-    """(n_items,) items nobody gets"""
+    exclude_seen: bool = True
+    unknown: str = "error"
+    banned: BoolArray | None = None
+    """(n_items,) items nobody gets; None for none"""
     allowed: PerUser | None = None
     """Users who get only some items"""
     excluded: PerUser | None = None
@@ -189,91 +186,71 @@ class Request:
     @classmethod
     def of(cls, model: "Model", n: int, options: RecommendOptions, names: IdArray | None = None) -> "Request":
         """Checks the options of `Model.recommend`; `names` are the users asked for when the model knows none of them."""
-        n = check_n("recommend", n)
-        items, exclude = (options.get(name) for name in ("items", "exclude"))
+        require_integer("recommend: n", n, 1)
+        if not options:
+            return cls(int(n))
+        for name in options:
+            one_of("recommend: an option", name, tuple(RecommendOptions.__annotations__))
         unknown = one_of("unknown", options.get("unknown", "error"), UNKNOWN)
-        strict = unknown == "error"
-        allowed, excluded = (_per_user(model, name, options, names, strict) for name in ("items", "exclude"))
-        groups, most = _groups(model, options)
+        min_score, most = options.get("min_score"), options.get("max_per_group")
+        if min_score is not None:
+            number = is_number(min_score) or min_score in (math.inf, -math.inf)
+            require(number, "recommend: min_score", "a number", min_score)
+        if (options.get("groups") is None) != (most is None):
+            missing = "max_per_group (how many items of one)" if most is None else "groups (each item's group)"
+            raise ParameterError(f"recommend: groups and max_per_group go together; {missing} is missing")
+        if most is not None:
+            require_integer("recommend: max_per_group", most, 1)
+        by_user = {}
+        for option in ("items", "exclude"):
+            given = options.get(option)
+            if isinstance(given, Mapping):
+                keys = list(given)
+                if names is None:
+                    users = users_of_model(model, option, keys, strict=unknown == "error")
+                else:
+                    users = users_of_histories(names, option, keys)
+                by_user[option] = PerUser.of(model, option, given, users)
         return cls(
-            n,
+            int(n),
             bool(options.get("exclude_seen", True)),
             unknown,
-            _banned(model, items, exclude),
-            allowed,
-            excluded,
-            _min_score(options.get("min_score")),
-            groups,
-            most,
+            _banned(model, options.get("items"), options.get("exclude")),
+            by_user.get("items"),
+            by_user.get("exclude"),
+            None if min_score is None else float(min_score),
+            None if most is None else group_numbers(model, options.get("groups")),
+            0 if most is None else int(most),
         )
 
     def restrict(self, scores: Float32Array, users: IdArray | None) -> None:
         """NaN for whatever must not be recommended; row r of `scores` belongs to users[r]."""
-        if self.banned.any():
+        if self.banned is not None:
             np.copyto(scores, np.float32(np.nan), where=self.banned)
-        if users is None:
-            return
-        if self.allowed is not None:
+        if users is not None and self.allowed is not None:
             self.allowed.keep(scores, users)
-        if self.excluded is not None:
+        if users is not None and self.excluded is not None:
             self.excluded.forbid(scores, users)
 
     def best(self, scores: Float32Array) -> Int64Array:
         """(n_rows, n) the items of each row's list, best first, -1 for none; NaN is no candidate."""
         block, n = np.ascontiguousarray(scores, np.float32), min(self.n, scores.shape[1])
         if self.groups is None:
-            best: Int64Array = top_items(block, n)
-        else:
-            best = top_items_by_group(block, n, self.groups, self.max_per_group)
-        return best
+            return top_items(block, n)
+        return top_items_by_group(block, n, self.groups, self.max_per_group)
 
 
-def check_names(options: RecommendOptions) -> None:
-    """Refuses an option that does not exist."""
-    for name in options:
-        one_of("recommend: an option", name, tuple(RecommendOptions.__annotations__))
-
-
-def _per_user(
-    model: "Model", option: Literal["items", "exclude"], options: RecommendOptions, names: IdArray | None, strict: bool
-) -> PerUser | None:
-    """The option where it is given by user."""
-    given = options.get(option)
-    if not isinstance(given, Mapping):
-        return None
-    if names is None:
-        return PerUser.of(model, option, given, users_of_model(model, option, list(given), strict=strict))
-    return PerUser.of(model, option, given, users_of_histories(names, option, list(given)))
-
-
-def _banned(model: "Model", items: Any, exclude: Any) -> BoolArray:
+def _banned(model: "Model", items: Any, exclude: Any) -> BoolArray | None:
     """What `items` and `exclude` take from everybody."""
-    banned = np.zeros(len(model.item_map), np.bool_)
-    if items is not None and not isinstance(items, Mapping):
-        banned[:] = True
+    items = None if isinstance(items, Mapping) else items
+    exclude = None if isinstance(exclude, Mapping) else exclude
+    if items is None and exclude is None:
+        return None
+    banned = np.full(len(model.item_map), items is not None)
+    if items is not None:
         banned[model.item_numbers(items)] = False
-    if exclude is not None and not isinstance(exclude, Mapping):
+    if exclude is not None:
         banned[model.item_numbers(exclude)] = True
     if banned.all():
         raise ParameterError("recommend: no item is left after `items` and `exclude`; allow at least one")
     return banned
-
-
-def _min_score(value: Any) -> float | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, Real) or math.isnan(value):
-        raise ParameterError(f"recommend: min_score must be a number, got {value!r}")
-    return float(value)
-
-
-def _groups(model: "Model", options: RecommendOptions) -> tuple[Int32Array | None, int]:
-    groups, most = options.get("groups"), options.get("max_per_group")
-    if groups is None and most is None:
-        return None, 0
-    if groups is None or most is None:
-        missing = "groups (each item's group)" if groups is None else "max_per_group (how many items of one)"
-        raise ParameterError(f"recommend: groups and max_per_group go together; {missing} is missing")
-    if isinstance(most, bool) or not isinstance(most, int | np.integer) or most < 1:
-        raise ParameterError(f"recommend: max_per_group must be a whole number of at least 1, got {most!r}")
-    return group_numbers(model, groups), int(most)

@@ -1,9 +1,9 @@
 """Histories of users never seen, one or many, as item numbers and ratings."""
 
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -40,7 +40,7 @@ class Histories:
         """The histories at `chosen`, in that order."""
         rows = np.concatenate([np.arange(self.indptr[k], self.indptr[k + 1]) for k in chosen])
         names = None if self.names is None else self.names[chosen]
-        return Histories(names, _ends(np.diff(self.indptr)[chosen]), self.items[rows], self.values[rows])
+        return Histories(names, _indptr(np.diff(self.indptr)[chosen]), self.items[rows], self.values[rows])
 
     def part(self, chosen: slice) -> "Histories":
         """A run of histories, without copies."""
@@ -66,8 +66,8 @@ def score_all(model: "Model", histories: Histories) -> Float32Array:
     """(n, n_items) scores; histories with and without ratings go to the model apart."""
     rated = ~np.isnan(histories.values[histories.indptr[:-1]])
     if rated.all() or not rated.any():
-        values = histories.values if rated.all() else None
-        return model.score_histories(histories.indptr, histories.items, values).astype(np.float32)
+        values = histories.values if rated[0] else None
+        return model.score_histories(histories.indptr, histories.items, values).astype(np.float32, copy=False)
     scores = np.empty((len(histories), len(model.item_map)), np.float32)
     for group in (rated, ~rated):
         scores[group] = score_all(model, histories.take(np.flatnonzero(group)))
@@ -76,7 +76,7 @@ def score_all(model: "Model", histories: Histories) -> Float32Array:
 
 def one_history(model: "Model", history: Any, unknown_items: str = "error") -> Histories:
     """The history of one user without a name."""
-    return _checked(model, None, [_entries("the history", history)], unknown_items)
+    return _histories(model, None, [_entries("the history", history)], unknown_items)
 
 
 def many_histories(model: "Model", histories: Any, unknown_items: str = "error") -> Histories:
@@ -92,7 +92,7 @@ def many_histories(model: "Model", histories: Any, unknown_items: str = "error")
         raise ParameterError("there are no histories; give at least one user")
     names = _names(list(histories))
     entries = [_entries(f"the history of user {name!r}", history) for name, history in histories.items()]
-    return _checked(model, names, entries, unknown_items)
+    return _histories(model, names, entries, unknown_items)
 
 
 def _names(names: list[Any]) -> IdArray:
@@ -102,45 +102,56 @@ def _names(names: list[Any]) -> IdArray:
         return array
     if array.dtype.kind == "O" and all(isinstance(name, str) for name in names):
         return array
-    raise ParameterError("the users of histories must be named by whole numbers or by text, all alike")
+    raise ParameterError("the users of histories must be named by integers or by text, all alike")
 
 
-def _entries(whose: str, history: Any) -> tuple[list[Any], list[Any]]:
-    """Items and ratings (None where there are none) of one history."""
+class _Entries(NamedTuple):
+    """One history as it was given."""
+
+    items: list[Any]
+    values: list[float]
+    """Finite ratings, or NaN for each when there are none at all"""
+
+
+def _entries(whose: str, history: Any) -> _Entries:
+    """Items and ratings of a list of items, a list of pairs or a dict; `whose` is what errors call the history."""
     if isinstance(history, str | bytes) or not isinstance(history, Iterable):
         raise ParameterError(
             f"{whose}: a history is a list of items or (item, rating) pairs, or a dict, got {history!r}"
         )
-    entries = list(history.items()) if isinstance(history, Mapping) else list(history)
-    if not entries:
+    given = list(history.items()) if isinstance(history, Mapping) else list(history)
+    if not given:
         raise ParameterError(f"{whose} is empty; give at least one item")
-    pairs = [entry if isinstance(entry, tuple | list) else (entry, None) for entry in entries]
+    if not any(isinstance(entry, tuple | list) for entry in given):
+        return _Entries(given, [math.nan] * len(given))
+    pairs = [entry if isinstance(entry, tuple | list) else (entry, None) for entry in given]
     if any(len(pair) != 2 for pair in pairs):
         raise ParameterError(f"{whose} must hold items, or pairs (item, rating), or be a dict {{item: rating}}")
-    return [item for item, _ in pairs], _ratings(whose, [rating for _, rating in pairs])
-
-
-def _ratings(whose: str, ratings: list[Any]) -> list[float]:
-    """Finite numbers, or NaN for each when there are none at all."""
+    items, ratings = [item for item, _ in pairs], [rating for _, rating in pairs]
     if all(rating is None for rating in ratings):
-        return [np.nan] * len(ratings)
+        return _Entries(items, [math.nan] * len(items))
     try:
         values: list[float] = np.array(ratings, np.float64).tolist()
     except (TypeError, ValueError):
-        values = [np.nan]
-    if not np.isfinite(values).all():
+        values = [math.nan]
+    if not all(map(math.isfinite, values)):
         raise ParameterError(f"{whose}: ratings must be finite numbers, for all items or none, got {ratings}")
-    return values
+    return _Entries(items, values)
 
 
-def _checked(
-    model: "Model", names: IdArray | None, entries: list[tuple[list[Any], list[float]]], unknown_items: str
-) -> Histories:
-    items = [item for listed, _ in entries for item in listed]
-    values = np.fromiter(chain.from_iterable(ratings for _, ratings in entries), np.float64)
-    indptr = _ends(np.array([len(listed) for listed, _ in entries]))
-    raw = Histories(names, indptr, model.item_map.index(items), values)
-    return _require_once(_require_known(model, raw, unknown_items, lambda rows: [items[row] for row in rows]))
+def _histories(model: "Model", names: IdArray | None, entries: list[_Entries], unknown_items: str) -> Histories:
+    """The histories with items by number; ParameterError or UnknownIdError where an item is unknown or stands twice."""
+    items = [item for one in entries for item in one.items]
+    values = np.array([value for one in entries for value in one.values], np.float64)
+    indptr = _indptr([len(one.items) for one in entries])
+    raw = Histories(names, indptr, model.fitted.items.index(items), values)
+    known = _require_known(model, raw, unknown_items, lambda rows: [items[row] for row in rows])
+    owners = known.owners() if len(known) > 1 else np.zeros(known.items.size, np.int64)
+    if len(set(zip(owners.tolist(), known.items.tolist(), strict=True))) < known.items.size:
+        cells = owners * (known.items.max() + 1) + known.items
+        again = np.setdiff1d(np.arange(cells.size), np.unique(cells, return_index=True)[1])[0]
+        raise ParameterError(f"an item stands twice in {known.whose(int(owners[again]))}; give each item once")
+    return known
 
 
 def _of_interactions(model: "Model", data: Interactions, unknown_items: str) -> Histories:
@@ -170,29 +181,20 @@ def _require_known(
         return raw
     sizes = np.bincount(raw.owners()[known], minlength=len(raw))
     if sizes.all() and unknown_items == "skip":
-        return Histories(raw.names, _ends(sizes), raw.items[known], raw.values[known])
+        return Histories(raw.names, _indptr(sizes), raw.items[known], raw.values[known])
     number = int(np.argmin(sizes)) if not sizes.all() else int(raw.owners()[~known][0])
     rows = np.arange(raw.indptr[number], raw.indptr[number + 1])
-    unknown_users = [repr(item) for item in ids_of(rows[~known[rows]])]
-    more = f" and {len(unknown_users) - 5} more" if len(unknown_users) > 5 else ""
+    missing = [repr(item) for item in ids_of(rows[~known[rows]])]
+    more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
     cure = "leave it out, here or with unknown_items='skip'" if sizes[number] else "and it holds nothing else"
     raise UnknownIdError(
-        f"{raw.whose(number)}: the model does not know item {', '.join(unknown_users[:5])}{more}; {cure}; the model was "
+        f"{raw.whose(number)}: the model does not know item {', '.join(missing[:5])}{more}; {cure}; the model was "
         f"trained on {len(model.item_map)} items, for example {model.item_ids_.item(0)!r}"
     )
 
 
-def _require_once(histories: Histories) -> Histories:
-    """No item twice, whichever way it is written."""
-    cells = histories.owners() * (histories.items.max() + 1) + histories.items
-    _, first = np.unique(cells, return_index=True)
-    if first.size < cells.size:
-        again = np.setdiff1d(np.arange(cells.size), first)[0]
-        whose = histories.whose(int(histories.owners()[again]))
-        raise ParameterError(f"an item stands twice in {whose}; give each item once")
-    return histories
-
-
-def _ends(sizes: IntArray) -> Int64Array:
+def _indptr(sizes: Sequence[int] | IntArray) -> Int64Array:
     """Where histories of these sizes begin and end."""
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
+    indptr = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=indptr[1:])
+    return indptr

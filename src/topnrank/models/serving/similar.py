@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from topnrank._checks import check_n
 from topnrank._typing import Float32Array, FloatArray, Int64Array
 from topnrank.errors import ParameterError
 from topnrank.kernels.top_items import top_items
 from topnrank.models.base import Model
+from topnrank.models.parameters import require_integer
 from topnrank.models.serving import recommend
-from topnrank.models.serving.tables import Named, ranked_table
+from topnrank.models.serving.tables import IdColumn, ranked_table
 
 
 def similar(model: Model, side: str, asked: Any, n: int) -> pa.Table:
@@ -22,9 +22,9 @@ def similar(model: Model, side: str, asked: Any, n: int) -> pa.Table:
     probe = model.item_similarity(np.empty(0, np.int64)) if side == "item" else None
     if vectors is None and probe is None:
         raise ParameterError(f"{method}: {type(model).__name__} has no {side} vectors; use a factor model")
-    n = check_n(method, n)
+    require_integer(f"{method}: n", n, 1)
     numbers = model.item_numbers(asked) if side == "item" else model.user_numbers(asked)
-    names = Named(side, model.item_ids_ if side == "item" else model.user_ids_)
+    names = IdColumn(side, model.item_ids_ if side == "item" else model.user_ids_)
     one = np.ndim(np.asarray(asked, dtype=object)) == 0
     item_similarity = _Cosine(vectors) if probe is None and vectors is not None else model.item_similarity
     return pa.concat_tables(list(_blocks(item_similarity, names, numbers, n, one)))
@@ -42,7 +42,11 @@ class _Cosine:
 
 
 def _blocks(
-    item_similarity: Callable[[Int64Array], Float32Array | None], names: Named, numbers: Int64Array, n: int, one: bool
+    item_similarity: Callable[[Int64Array], Float32Array | None],
+    names: IdColumn,
+    numbers: Int64Array,
+    n: int,
+    one: bool,
 ) -> Iterator[pa.Table]:
     size = max(1, recommend.BLOCK_BYTES // (4 * len(names.ids)))
     for first in range(0, max(1, numbers.size), size):  # at least once: a table without rows has columns too
@@ -51,4 +55,4 @@ def _blocks(
         assert scores is not None
         scores[np.arange(rows.size), rows] = np.nan
         best = top_items(scores, min(n, len(names.ids)))
-        yield ranked_table(best, scores, names, None if one else Named("of", names.ids[rows]))
+        yield ranked_table(best, scores, names, None if one else IdColumn("of", names.ids[rows]))

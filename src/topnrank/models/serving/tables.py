@@ -8,15 +8,11 @@ import pyarrow as pa
 from topnrank._typing import Float32Array, IdArray, Int64Array
 
 
-class Named(NamedTuple):
+class IdColumn(NamedTuple):
     """A column of ids: its name, and the ids its rows are taken from."""
 
     name: str
     ids: IdArray
-
-    def take(self, rows: Int64Array) -> pa.Array:
-        """The ids at `rows`; only those are converted, because there may be millions of others."""
-        return id_column(self.ids[rows])
 
 
 def id_column(ids: IdArray) -> pa.Array:
@@ -25,19 +21,26 @@ def id_column(ids: IdArray) -> pa.Array:
 
 
 def ranked_table(
-    best: Int64Array, scores: Float32Array, things: Named, owners: Named | None = None, min_score: float | None = None
+    best: Int64Array,
+    scores: Float32Array,
+    things: IdColumn,
+    owners: IdColumn | None = None,
+    min_score: float | None = None,
 ) -> pa.Table:
     """The things that `best` names in each row of `scores`, best first, as a table thing, score, rank; -1 is nothing.
 
-    `owners` names the rows in a first column; scores below `min_score` are left out.
+    `owners` names the rows in a first column; scores below `min_score` are left out. Only the ids that are listed are
+    converted, because there may be millions of others.
     """
-    row, place = np.nonzero(best >= 0)
-    chosen = best[row, place]
+    row, rank = np.nonzero(best >= 0)
+    chosen = best[row, rank]
     values = scores[row, chosen]
     if min_score is not None:
         high = values >= np.float32(min_score)
-        row, place, chosen, values = row[high], place[high], chosen[high], values[high]
-    columns = {things.name: things.take(chosen), "score": values, "rank": (place + 1).astype(np.int32)}
-    if owners is None:
-        return pa.table(columns)
-    return pa.table({owners.name: owners.take(row), **columns})
+        row, rank, chosen, values = row[high], rank[high], chosen[high], values[high]
+    names = [things.name, "score", "rank"]
+    columns = [id_column(things.ids[chosen]), pa.array(values), pa.array((rank + 1).astype(np.int32))]
+    if owners is not None:
+        names.insert(0, owners.name)
+        columns.insert(0, id_column(owners.ids[row]))
+    return pa.Table.from_arrays(columns, names)

@@ -1,49 +1,49 @@
 """TopNRank: the library's model."""
 
-import copy
-import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self, final
+from typing import Any, ClassVar, Self, final
 
-from topnrank._checks import check_count, check_flag, check_number, one_of
+from topnrank._checks import one_of
 from topnrank.data.feedback.policies import Threshold
 from topnrank.data.interactions import Interactions
-from topnrank.engines import Problem
-from topnrank.errors import ParameterError
-from topnrank.losses.base import Objective
-from topnrank.losses.steps import StepFunction, make_step
-from topnrank.losses.truncated.reference import TruncatedAUC, TruncatedMAP, TruncatedMRR
-from topnrank.losses.weighted_dcg.reference import WeightedDCG
-from topnrank.models.factor.model import FactorModel
-from topnrank.models.factor.prepare import NO_FROZEN_TERMS, FrozenTerms, Selection
-from topnrank.models.linear.neighbors import Ridge
-from topnrank.models.persistence import Missing
-from topnrank.models.search_space import Range, Space
-from topnrank.models.topnrank.recipe import (
+from topnrank.losses import Objective, StepFunction
+from topnrank.models.factor.model import FactorModel, Penalties
+from topnrank.models.factor.prepare import Selection
+from topnrank.models.factor.recipe import Recipe
+from topnrank.models.parameters import (
     AUTO,
-    CATALOG_ACCUMULATOR,
-    CATALOG_BALANCE,
-    CATALOG_SHARES,
+    By,
+    Flag,
+    Integer,
+    Number,
+    OneOf,
+    Range,
+    Space,
+    Unless,
+    param,
+)
+from topnrank.models.topnrank.recipe import (
     CATALOG_SPACE,
-    CATALOG_STEEPNESS,
+    METRICS,
     SETTINGS,
     TASKS,
-    natural_task,
+    check_combinations,
+    discount_power,
+    make_objective,
+    make_selection,
+    requested_task,
+    resolve_settings,
+    task_of_data,
 )
-from topnrank.scorers import Scorer, TrainingLists
-from topnrank.training import AdaGrad, AdaptiveDescent, make_optimizer
 
-TRUNCATED: dict[str, Callable[..., Objective]] = {"mrr": TruncatedMRR, "map": TruncatedMAP, "auc": TruncatedAUC}
-METRICS = ("dcg", *TRUNCATED)
-DISCOUNTS = {"dcg": 2.0, "log": 0.0}
-"""Names of powers p of the discount's slope 1 / ((R+2) ln^p(R+2))."""
 GRADIENTS = ("paper", "exact")
 SAMPLINGS = ("popularity", "uniform")
 DISLIKES = ("history", "list")
 PAPER_RATES = {("relu", True): 1e-3, ("relu", False): 1e-2, ("sigmoid", True): 3e-2, ("sigmoid", False): 3e-2}
 """Learning rates for the paper's four variants, which the paper does not give. They suit some thousand users: a batch's
 gradients are summed, so more users in a batch want a smaller rate. Tune them on validation data."""
+POSITIVE = Number(above_zero=True)
 
 
 @final
@@ -63,56 +63,59 @@ class TopNRank(FactorModel):
     know positive weights and others only, not how large a weight is; the anchor still does.
     """
 
-    task: str | None = None
+    task: str | None = param(None, Unless(None, OneOf(TASKS)))
     """The task: "rated" (rank the items a user has rated, the paper), "catalog" (rank all items), or None: by the data.
     Ratings, or weights that differ within a user: rated; events and likes alone: catalog. Fields set to "auto" follow."""
-    n: int = 20
-    """N: the length of the list that matters. In the paper the cut of wDCG@N; with `gradient_budget` the size of the gradient."""
-    metric: str = "dcg"
+    n: int = param(20, Integer(1))
+    """N: the length of the list that matters. In the paper the cut of wDCG@N; with `gradient_budget` the
+    size of the gradient."""
+    metric: str = param("dcg", OneOf(METRICS))
     """What is smoothed: "dcg" (the paper), "mrr" (the first liked item), "map" (all liked items) or "auc" (liked first)."""
     smoothing: str | StepFunction = "laplace"
     """Step function of the ranks: "relu", "sigmoid", "laplace", "ramp", or an object with h(x) and dh(x) (then O(m^2))."""
-    steepness: float | None = None
+    steepness: float | None = param(None, Unless(None, POSITIVE))
     """C of sigmoid, laplace and ramp; None for the usual 7, 3 (catalog: 2) and 1."""
-    truncate: bool = False
+    truncate: bool = param(False, Flag())
     """The gate H(N - R) of eq. 8, or (N - R)_+/N with another metric than "dcg": items beyond N do not count."""
-    anneal_n: float = 0.0
+    anneal_n: float = param(0.0, Number(at_most=1))
     """With `truncate`: share of the training in which the gate's N shrinks from the length of the list to N; 0 for never."""
-    gradient: str = AUTO
+    gradient: str = param(AUTO, Unless(AUTO, OneOf(GRADIENTS)))
     """"paper": items follow the paper's partial gradient; "exact": the true gradient of eq. 8, which the catalog needs.
     Only metric="dcg" knows the partial one; the other metrics always use their exact gradient, whatever stands here."""
-    discount: str | float = AUTO
+    discount: str | float = param(AUTO, Unless(AUTO, By(discount_power)))
     """"dcg" (1/ln(R+2)), "log" (-ln(R+2)), or the power p of the slope 1/((R+2) ln^p(R+2)): 2 is DCG, 0 is log. Of
     metric="dcg"; the other metrics have no discount and ignore it."""
-    gradient_budget: float | str | None = AUTO
+    gradient_budget: float | str | None = param(AUTO, Unless(AUTO, Unless(None, POSITIVE)))
     """Each user's list-wise gradient is scaled to mass gradient_budget * min(list length, N); None leaves it (the paper)."""
-    squared_weight: float | str = AUTO
+    squared_weight: float | str = param(AUTO, Unless(AUTO, Number()))
     """Weight of the squared term that ties centered scores to centered weights; 0 for none (the paper)."""
-    negatives: int | str = AUTO
+    negatives: int | str = param(AUTO, Unless(AUTO, Integer(0)))
     """S: unobserved items sampled into each list at each visit, with replacement; 0 for none (the paper)."""
-    sampling: str = "popularity"
+    sampling: str = param("popularity", OneOf(SAMPLINGS))
     """"popularity" (chances proportional to the square root of an item's users) or "uniform"; unused without negatives."""
-    neighbors: int | str = AUTO
+    neighbors: int | str = param(AUTO, Unless(AUTO, Integer(0)))
     """T: nearest items whose regression weights stand beside the factors (`NeighborRidge`); 0 for none."""
-    neighbor_penalty: float = 200.0
+    neighbor_penalty: float = param(200.0, Number())
     """lambda of the neighbors' regressions, in users."""
-    sessions: float | None = None
+    sessions: float | None = param(None, Unless(None, POSITIVE))
     """Seconds without an event that end a session of a user: neighbors are then found by the sessions that items share,
     not by users (`NeighborRidge`). None: by users. Needs timestamps. For logs of visits."""
-    type_vectors: bool = False
-    """With user_representation="history" and weights by type (`EventWeights`, `ConversionRate`): each type has a history vector of its
-    own, beside the one that all events share. A row counts as the type whose weight is nearest to its own."""
-    recency: float | None = None
+    type_vectors: bool = param(False, Flag())
+    """With user_representation="history" and weights by type (`EventWeights`, `ConversionRate`): each type has a history
+    vector of its own, beside the one that all events share. A row counts as the type whose weight is nearest to its own."""
+    recency: float | None = param(None, Unless(None, POSITIVE))
     """For the catalog: after so many later items of the user an item counts half in the history; None: always fully.
     Needs timestamps. For data where the next items are wanted."""
-    dislikes: str = AUTO
+    dislikes: str = param(AUTO, Unless(AUTO, OneOf(DISLIKES)))
     """For the catalog, where rows with a weight below 0 go: "history" (they say what the user knows) or "list" (they are
     pushed down, too). Auto: ratings to the history, weights below 0 that you gave to the list."""
-    learning_rate: float | str = AUTO  # type: ignore[assignment]
-    regularization: float | Mapping[str, float] | str = AUTO  # type: ignore[assignment]
+    learning_rate: float | str = param(AUTO, Unless(AUTO, POSITIVE))  # type: ignore[assignment]
+    regularization: float | Mapping[str, float] | str = param(  # type: ignore[assignment]
+        AUTO, Unless(AUTO, Penalties())
+    )
     """lambda, as for all models; for the catalog a plain number is that of the items, history vectors get a quarter of it,
     user vectors ten times as much, biases none. Sparse data want far more than dense data: tune it."""
-    history_power: float | str = AUTO  # type: ignore[assignment]
+    history_power: float | str = param(AUTO, Unless(AUTO, Number()))  # type: ignore[assignment]
 
     name: ClassVar[str] = "top-n-rank"
     summary: ClassVar[str] = "list-wise: weighted DCG cut at N, smoothed; the paper's method with our best settings"
@@ -125,185 +128,44 @@ class TopNRank(FactorModel):
     }
 
     def check(self) -> None:
-        """Shared rules and those of the objective, with "auto" filled in."""
-        if self.task is not None:
-            one_of("task", self.task, TASKS)
-        self._filled(self._asked_for() or "rated")._check_filled()
+        """Every field keeps its rule, and the fields go together in the task that is asked for (else "rated")."""
+        super().check()
+        task = requested_task(self) or "rated"
+        check_combinations(self, task, resolve_settings(self, task, rated=True))
 
-    def settled(self, data: Interactions | None = None) -> Self:
-        """The model with "auto" filled in for its task: that of `task`, of `data`, or the one it was fitted for."""
-        task = self._asked_for()
-        if task is None and data is not None:
-            task = natural_task(data)
-        elif task is None and self._fitted is not None:
-            task = str(self._fitted.facts.get("task", "rated"))
-        filled = self._filled(task or "rated", data)
-        filled._check_filled()
-        return filled
+    def resolve(self, data: Interactions | None = None) -> Recipe:
+        """The recipe for training on `data`, with the task chosen and all settings of that task filled in.
+
+        Without data: what the model was fitted with, or would do by its parameters alone (an open task is "rated").
+        """
+        super().check()
+        task, rated = requested_task(self), True
+        if data is not None:
+            task, rated = task or task_of_data(data), data.ratings is not None
+        elif self._fitted is not None:
+            task, rated = task or self._fitted.info.task, self._fitted.info.value == "ratings"
+        task = task or "rated"
+        settings = resolve_settings(self, task, rated)
+        check_combinations(self, task, settings)
+        return self._recipe(task, settings, make_objective(self, task, settings), make_selection(self, task, settings))
+
+    def objective(self) -> Objective:
+        """The loss on one list, with all settings resolved."""
+        return self.resolve().objective
+
+    def selection(self) -> Selection:
+        """Which rows enter the lists, with all settings resolved."""
+        return self.resolve().selection
 
     def with_explicit_defaults(self, data: Interactions) -> Self:
         """A model with task and values in place of None and "auto"; a plain lambda stays a number."""
-        task = self._asked_for() or natural_task(data)
+        task = requested_task(self) or task_of_data(data)
         settings = {name: value for name, value in SETTINGS[task].items() if getattr(self, name) == AUTO}
         return type(self)(**self.get_params() | settings | {"task": task})
 
     def space(self) -> Space:
-        """For the catalog a space of its own."""
-        return dict(CATALOG_SPACE) if self._asked_for() == "catalog" else self.search_space()
-
-    def _task(self) -> Literal["rated", "catalog"]:
-        """The task; "rated" where it is still open."""
-        return "catalog" if self.task == "catalog" else "rated"
-
-    def _asked_for(self) -> str | None:
-        """The task given; sampled items, neighbors, sessions and recency belong to the catalog."""
-        settings = (self.negatives, self.neighbors, self.sessions, self.recency)
-        wanted = any(value != AUTO and value is not None and value != 0 for value in settings)
-        return self.task or ("catalog" if wanted else None)
-
-    def _filled(self, task: str, data: Interactions | None = None) -> Self:
-        """A copy with the task's values in place of "auto"."""
-        filled = copy.copy(self)
-        filled.task = task
-        for name, value in SETTINGS[task].items():
-            if isinstance(given := getattr(self, name), str) and given == AUTO:
-                setattr(filled, name, value)
-        if task == "catalog":
-            self._fill_catalog(filled, data)
-        return filled
-
-    def _fill_catalog(self, filled: Self, data: Interactions | None) -> None:
-        if self.steepness is None and self.smoothing == "laplace":
-            filled.steepness = CATALOG_STEEPNESS
-        if self.optimizer == "adagrad":
-            filled.optimizer = AdaGrad(CATALOG_ACCUMULATOR)
-        if isinstance(filled.regularization, int | float):
-            filled.regularization = {group: share * filled.regularization for group, share in CATALOG_SHARES.items()}
-        if self.dislikes == AUTO:
-            rated = data.ratings is not None if data is not None else self._was_rated()
-            filled.dislikes = "history" if rated else "list"
-        if self.feedback is None and (data.ratings is not None if data is not None else self._was_rated()):
-            filled.feedback = Threshold(4.0)
-
-    def _was_rated(self) -> bool:
-        return self._fitted is None or self._fitted.facts.get("value") == "ratings"
-
-    def _check_filled(self) -> None:
-        super().check()
-        check_count(self, "n")
-        check_count(self, "negatives", "neighbors", least=0)
-        check_flag(self, "truncate", "type_vectors")
-        check_number(self, "squared_weight", "anneal_n", "neighbor_penalty")
-        one_of("gradient", self.gradient, GRADIENTS)
-        one_of("metric", self.metric, METRICS)
-        one_of("sampling", self.sampling, SAMPLINGS)
-        one_of("dislikes", self.dislikes, DISLIKES)
-        if self.anneal_n > 1.0:
-            raise ParameterError(f"TopNRank.anneal_n must be a number from 0 to 1, got {self.anneal_n!r}")
-        if self.steepness is not None:
-            check_number(self, "steepness", above_zero=True)
-        if self.gradient_budget is not None:
-            check_number(self, "gradient_budget", above_zero=True)
-        for name in ("sessions", "recency"):
-            if getattr(self, name) is not None:
-                check_number(self, name, above_zero=True)
-        if not isinstance(self.smoothing, Missing):
-            make_step(self.smoothing, self.steepness)
-        if self.anneal_n > 0.0 and not self.truncate:
-            raise ParameterError("TopNRank: anneal lets the cut at N come late; without truncate=True there is no cut")
-        self._check_descends()
-        self._check_task()
-        if self._power() < 1.0 and self.truncate and self.metric == "dcg":
-            raise ParameterError(
-                "TopNRank: truncate=True needs a discount that is positive and falls to 0, such as 'dcg'; "
-                f"got discount={self.discount!r}"
-            )
-
-    def _check_task(self) -> None:
-        """What the two tasks can and cannot do."""
-        if self.type_vectors and self.user_representation != "history":
-            raise ParameterError(
-                "TopNRank: type_vectors are parts of histories; set user_representation='history', or leave them out"
-            )
-        if self.task == "rated":
-            if self.negatives or self.neighbors or self.recency or self.sessions:
-                raise ParameterError(
-                    "TopNRank: negatives, neighbors, sessions and recency are for the whole catalog; "
-                    "set task='catalog', or leave them out"
-                )
-            return
-        if self.sessions is not None and not self.neighbors:
-            raise ParameterError("TopNRank: sessions say how neighbors are found; set neighbors, or leave them out")
-        if self.metric != "dcg":
-            raise ParameterError(f"TopNRank: task='catalog' knows metric='dcg' only, got {self.metric!r}")
-        if not self.negatives:
-            raise ParameterError(
-                "TopNRank: task='catalog' needs unobserved items to rank against: set negatives, such as 200"
-            )
-
-    def _check_descends(self) -> None:
-        """A step that adapts itself by the loss needs the gradient of that loss."""
-        partial = self.metric == "dcg" and self.gradient == "paper"
-        if isinstance(make_optimizer(self.optimizer), AdaptiveDescent) and (
-            partial or self.gradient_budget is not None
-        ):
-            raise ParameterError(
-                "TopNRank: optimizer='adaptive' needs the gradient of the loss itself: set gradient='exact' and gradient_budget=None"
-            )
-
-    def objective(self) -> Objective:
-        """The smoothed metric with this model's settings."""
-        if isinstance(self.smoothing, Missing):
-            raise ParameterError(
-                f"the smoothing {self.smoothing.name} is an object of your own that the file cannot hold; "
-                "put it back with set_params(smoothing=...)"
-            )
-        filled = self.settled()
-        shared: dict[str, Any] = {
-            "step": make_step(filled.smoothing, filled.steepness),
-            "n": filled.n,
-            "truncate": filled.truncate,
-            "gradient_budget": float(filled.gradient_budget or 0.0),
-            "squared_weight": float(filled.squared_weight),
-            "anneal_n": filled.anneal_n,
-        }
-        if filled.metric != "dcg":
-            return TRUNCATED[filled.metric](**shared)
-        length_power = CATALOG_BALANCE if filled.task == "catalog" else 0.0
-        return WeightedDCG(
-            exact=filled.gradient == "exact", discount=filled._power(), length_power=length_power, **shared
-        )
-
-    def scorer(self, channels: int = 1) -> Scorer:
-        """How parameters become scores."""
-        return FactorModel.scorer(self.settled(), channels)
-
-    def relevant_only(self) -> bool:
-        """For the catalog lists hold likes and sampled items; what else the user rated stays in the history."""
-        return self.task == "catalog"
-
-    def selection(self) -> Selection:
-        """Which rows enter the lists, how many unobserved items beside them, and the neighbors' regressions."""
-        if self.task != "catalog":
-            return Selection(self.user_representation, by_type=self.type_vectors)
-        ridge = None
-        if self.neighbors:
-            ridge = Ridge(int(self.neighbors), self.neighbor_penalty, sessions=self.sessions)
-        return Selection(
-            self.user_representation,
-            relevant_only=True,
-            negatives=int(self.negatives),
-            disliked=self.dislikes == "list",
-            popular=self.sampling == "popularity",
-            ridge=ridge,
-            by_type=self.type_vectors,
-            recency=self.recency,
-        )
-
-    def problem(self, rows: TrainingLists, frozen: FrozenTerms = NO_FROZEN_TERMS) -> Problem:
-        """As for all models; for the catalog the penalty does not grow with the number of sampled items."""
-        filled = self.settled()
-        return dataclasses.replace(FactorModel.problem(filled, rows, frozen), shared=filled.task == "catalog")
+        """Values worth trying for the task that is asked for."""
+        return dict(CATALOG_SPACE) if requested_task(self) == "catalog" else self.search_space()
 
     @classmethod
     def paper(cls, *, smoothing: str = "relu", truncate: bool = True, **changes: Any) -> Self:
@@ -342,13 +204,3 @@ class TopNRank(FactorModel):
             "tolerance": 0.1,
         }
         return cls(**(settings | changes))
-
-    def _power(self) -> float:
-        if isinstance(self.discount, str):
-            return DISCOUNTS[one_of("discount", self.discount, tuple(DISCOUNTS))]
-        number = isinstance(self.discount, int | float) and not isinstance(self.discount, bool)
-        if not (number and -10.0 <= self.discount <= 10.0):
-            raise ParameterError(
-                f"TopNRank.discount must be 'dcg', 'log' or a power from -10 to 10, got {self.discount!r}"
-            )
-        return float(self.discount)

@@ -1,15 +1,33 @@
-"""The two tasks of TopNRank, ranking rated items and ranking the catalog, and the settings that suit each."""
+"""What TopNRank decides before training: the task, the settings of that task, and the recipe they make.
 
-from typing import Any
+`SETTINGS` is the one table of what "auto" means for each of the two tasks.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from topnrank._checks import one_of
+from topnrank.data.feedback.policies import Threshold
 from topnrank.data.interactions import Interactions
-from topnrank.models.search_space import Choice, Range, Space
+from topnrank.errors import ParameterError
+from topnrank.losses import Objective, TruncatedAUC, TruncatedMAP, TruncatedMRR, WeightedDCG, make_step
+from topnrank.models.factor.prepare import Selection
+from topnrank.models.factor.recipe import Task
+from topnrank.models.linear.likes import LIKED_FROM
+from topnrank.models.linear.neighbors import Ridge
+from topnrank.models.parameters import AUTO, Choice, Range, Space, is_number, require
+from topnrank.training import AdaGrad
 
+if TYPE_CHECKING:
+    from topnrank.models.topnrank.model import TopNRank
+
+TRUNCATED: dict[str, Callable[..., Objective]] = {"mrr": TruncatedMRR, "map": TruncatedMAP, "auc": TruncatedAUC}
+METRICS = ("dcg", *TRUNCATED)
+DISCOUNTS = {"dcg": 2.0, "log": 0.0}
+"""Names of powers p of the discount's slope 1 / ((R+2) ln^p(R+2))."""
 TASKS = ("rated", "catalog")
-AUTO = "auto"
-"""Stands for the value that suits the task."""
 SETTINGS: dict[str, dict[str, Any]] = {
     "rated": {
         "gradient": "paper",
@@ -47,15 +65,120 @@ CATALOG_SPACE: Space = {
 """Values worth trying for the catalog."""
 CATALOG_SHARES = {"user": 10.0, "item": 1.0, "history": 0.25, "bias": 0.0}
 """For the catalog: what of a plain number for lambda each group of parameters gets."""
-CATALOG_STEEPNESS, CATALOG_ACCUMULATOR, CATALOG_BALANCE = 2.0, 0.4, 0.5
+CATALOG_STEEPNESS, CATALOG_ACCUMULATOR, CATALOG_LENGTH_POWER = 2.0, 0.4, 0.5
 """For the catalog: C of the Laplace step, AdaGrad's start, and the power of |likes| that a user's loss is divided by."""
 
 
-def natural_task(data: Interactions) -> str:
-    """The task that data can teach: ratings, or weights that differ within a user, an order of observed items."""
+def task_of_data(data: Interactions) -> Task:
+    """The task that data can teach: ratings, or weights that differ within a user, teach an order of observed items."""
     if data.ratings is not None:
         return "rated"
     if data.weights is None or data.types is not None:
         return "catalog"
     same_user = np.diff(data.user_index) == 0
     return "rated" if np.any(same_user & (np.diff(data.weights) != 0)) else "catalog"
+
+
+def requested_task(model: "TopNRank") -> Task | None:
+    """The task that the parameters ask for; sampled items, neighbors, sessions and recency belong to the catalog."""
+    for_catalog = (model.negatives, model.neighbors, model.sessions, model.recency)
+    if model.task is not None:
+        return "catalog" if model.task == "catalog" else "rated"
+    return "catalog" if any(value not in (AUTO, None, 0) for value in for_catalog) else None
+
+
+def resolve_settings(model: "TopNRank", task: Task, rated: bool) -> dict[str, Any]:
+    """The values of the task in place of "auto", by name; `rated` says whether the data have ratings."""
+    settings: dict[str, Any] = {"task": task}
+    for name, value in SETTINGS[task].items():
+        given = getattr(model, name)
+        settings[name] = value if isinstance(given, str) and given == AUTO else given
+    if task == "rated":
+        return settings
+    if model.steepness is None and model.smoothing == "laplace":
+        settings["steepness"] = CATALOG_STEEPNESS
+    if model.optimizer == "adagrad":
+        settings["optimizer"] = AdaGrad(CATALOG_ACCUMULATOR)
+    if isinstance(settings["regularization"], int | float):
+        settings["regularization"] = {
+            group: share * settings["regularization"] for group, share in CATALOG_SHARES.items()
+        }
+    if model.dislikes == AUTO:
+        settings["dislikes"] = "history" if rated else "list"
+    if model.feedback is None and rated:
+        settings["feedback"] = Threshold(LIKED_FROM)
+    return settings
+
+
+def check_combinations(model: "TopNRank", task: Task, settings: Mapping[str, Any]) -> None:
+    """ParameterError where resolved settings do not go together."""
+    make_step(model.smoothing, model.steepness)
+    if model.anneal_n > 0.0 and not model.truncate:
+        raise ParameterError("TopNRank: anneal_n lets the cut at N come late; without truncate=True there is no cut")
+    if model.type_vectors and model.user_representation != "history":
+        raise ParameterError(
+            "TopNRank: type_vectors are parts of histories; set user_representation='history', or leave them out"
+        )
+    if discount_power(settings["discount"]) < 1.0 and model.truncate and model.metric == "dcg":
+        raise ParameterError(
+            "TopNRank: truncate=True needs a discount that is positive and falls to 0, such as 'dcg'; "
+            f"got discount={settings['discount']!r}"
+        )
+    if task == "rated":
+        if settings["negatives"] or settings["neighbors"] or model.recency or model.sessions:
+            raise ParameterError(
+                "TopNRank: negatives, neighbors, sessions and recency are for the whole catalog; "
+                "set task='catalog', or leave them out"
+            )
+        return
+    if model.sessions is not None and not settings["neighbors"]:
+        raise ParameterError("TopNRank: sessions say how neighbors are found; set neighbors, or leave them out")
+    if model.metric != "dcg":
+        raise ParameterError(f"TopNRank: task='catalog' knows metric='dcg' only, got {model.metric!r}")
+    if not settings["negatives"]:
+        raise ParameterError(
+            "TopNRank: task='catalog' needs unobserved items to rank against: set negatives, such as 200"
+        )
+
+
+def make_objective(model: "TopNRank", task: Task, settings: Mapping[str, Any]) -> Objective:
+    """The smoothed metric with resolved settings."""
+    shared: dict[str, Any] = {
+        "step": make_step(model.smoothing, settings.get("steepness", model.steepness)),
+        "n": model.n,
+        "truncate": model.truncate,
+        "gradient_budget": float(settings["gradient_budget"] or 0.0),
+        "squared_weight": float(settings["squared_weight"]),
+        "anneal_n": model.anneal_n,
+    }
+    if model.metric != "dcg":
+        return TRUNCATED[model.metric](**shared)
+    length_power = CATALOG_LENGTH_POWER if task == "catalog" else 0.0
+    exact, discount = settings["gradient"] == "exact", discount_power(settings["discount"])
+    return WeightedDCG(exact=exact, discount=discount, length_power=length_power, **shared)
+
+
+def make_selection(model: "TopNRank", task: Task, settings: Mapping[str, Any]) -> Selection:
+    """Rated: all rows, as the paper. Catalog: likes and sampled items; what else the user rated stays in the history."""
+    if task == "rated":
+        return Selection(model.user_representation, by_type=model.type_vectors)
+    neighbors = int(settings["neighbors"])
+    return Selection(
+        model.user_representation,
+        relevant_only=True,
+        negatives=int(settings["negatives"]),
+        disliked=settings["dislikes"] == "list",
+        popular=model.sampling == "popularity",
+        ridge=Ridge(neighbors, model.neighbor_penalty, sessions=model.sessions) if neighbors else None,
+        by_type=model.type_vectors,
+        recency=model.recency,
+    )
+
+
+def discount_power(discount: Any) -> float:
+    """The power p of the discount's slope 1 / ((R+2) ln^p(R+2)), given as such or by name."""
+    if isinstance(discount, str):
+        return DISCOUNTS[one_of("discount", discount, tuple(DISCOUNTS))]
+    holds = is_number(discount) and -10.0 <= discount <= 10.0
+    require(holds, "TopNRank.discount", "'dcg', 'log' or a power from -10 to 10", discount)
+    return float(discount)

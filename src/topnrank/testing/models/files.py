@@ -28,7 +28,7 @@ class FileTests(ModelUnderTest):
         assert type(loaded) is type(fitted)
         assert loaded.get_params() == fitted.get_params()
         assert learned(loaded) == learned(fitted)
-        assert loaded.fitted.facts == fitted.fitted.facts
+        assert loaded.fitted.info == fitted.fitted.info
         assert columns(loaded.recommend(n=5)) == columns(fitted.recommend(n=5))
         history = {fitted.item_ids_[3]: 5, fitted.item_ids_[8]: 2}
         assert columns(loaded.recommend(history=history)) == columns(fitted.recommend(history=history))

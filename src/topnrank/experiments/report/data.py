@@ -1,0 +1,98 @@
+"""A comparison as data for other programs: JSON with everything but the values of single users, and tidy CSV."""
+
+import csv
+import dataclasses
+import io
+import json
+from typing import Any
+
+from topnrank.experiments.compare.result import Comparison
+from topnrank.experiments.report.formatting import jsonable
+from topnrank.experiments.report.summary import Score, Summary
+
+CSV_HEADER = (
+    "model",
+    "protocol",
+    "metric",
+    "mean",
+    "std",
+    "low",
+    "high",
+    "users",
+    "fit_seconds",
+    "difference",
+    "difference_low",
+    "difference_high",
+    "t_holm",
+    "wilcoxon_holm",
+    "stars",
+    "effect",
+    "note",
+)
+
+
+def to_dict(comparison: Comparison | Summary, reference: str | None = None) -> dict[str, Any]:
+    """Settings, facts, scores, tests, times, errors and training curves; numbers that are not defined are None."""
+    summary = Summary.of(comparison, reference)
+    shape = summary.comparison
+    results = []
+    for protocol in shape.protocols:
+        for row in summary.rows[protocol]:
+            values = {}
+            for metric in shape.metrics:
+                by_repeat = shape.repeat_means(row.model, protocol, metric)
+                score = row.scores[metric]._asdict() if row.scores else dict.fromkeys(Score._fields)
+                values[metric] = {**score, "by_repeat": by_repeat}
+            times = {"fit_seconds": row.fit_seconds, "error": shape.error(row.model)}
+            results.append({"model": row.model, "protocol": protocol, "values": values, **times})
+    content = {
+        **{name: getattr(shape, name) for name in ("models", "protocols", "metrics", "repeats")},
+        "reference": summary.reference,
+        "headline": summary.headline,
+        "verdict": {protocol: summary.verdict(protocol) for protocol in shape.protocols},
+        "results": results,
+        "tests": [
+            dataclasses.asdict(test) | {"stars": test.stars}
+            for protocol in shape.protocols
+            for test in summary.tests(protocol)
+        ],
+        "cells": [
+            dataclasses.asdict(dataclasses.replace(cell, values={}))
+            for model in shape.models
+            for cell in shape.cells_of(model)
+        ],
+        "conventions": dict(summary.conventions()),
+        "settings": shape.settings,
+        "facts": shape.facts,
+    }
+    plain: dict[str, Any] = jsonable(content)
+    return plain
+
+
+def to_json(comparison: Comparison | Summary, reference: str | None = None) -> str:
+    """`to_dict` as text."""
+    content = to_dict(comparison, reference)
+    return json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def to_csv(comparison: Comparison | Summary, reference: str | None = None) -> str:
+    """One row per model, protocol and metric; what is not defined is empty."""
+    summary = Summary.of(comparison, reference)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, CSV_HEADER, lineterminator="\n", extrasaction="ignore")
+    writer.writeheader()
+    for protocol in summary.comparison.protocols:
+        tests = {(test.second, test.metric): test for test in summary.tests(protocol)}
+        for row in summary.rows[protocol]:
+            for metric in summary.comparison.metrics:
+                record: dict[str, Any] = {"model": row.model, "protocol": protocol, "metric": metric, "note": row.note}
+                record["fit_seconds"] = row.fit_seconds
+                if score := row.scores.get(metric):
+                    low, high = score.interval
+                    record |= score._asdict() | {"low": low, "high": high}
+                if test := tests.get((row.model, metric)):
+                    low, high = test.interval
+                    record |= {"difference": test.difference, "difference_low": low, "difference_high": high}
+                    record |= {name: getattr(test, name) for name in ("t_holm", "wilcoxon_holm", "stars", "effect")}
+                writer.writerow(jsonable(record))
+    return text.getvalue()

@@ -1,0 +1,112 @@
+"""The recipe of a training: everything a model decides before the first step, with no "auto" left."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from topnrank.data.feedback.policies import Feedback
+from topnrank.engines import Problem, State
+from topnrank.losses.base import Objective
+from topnrank.models.factor.prepare import NO_FROZEN_TERMS, FrozenTerms, Selection
+from topnrank.scorers import History, Scorer, TrainingLists, UpdateRule
+from topnrank.scorers.neighbors import SCALE
+from topnrank.training import AdaGrad, Optimizer, Schedule, start_state
+from topnrank.training.schedule import batch_count
+
+Task = Literal["rated", "catalog"]
+"""What a model is trained for: to rank the items that a user has rated, or all items."""
+
+GROUPS = {
+    "user_factors": "user",
+    "item_factors": "item",
+    "history_factors": "history",
+    "rating_factors": "history",
+    "item_bias": "bias",
+}
+"""Which group of `regularization` each block of parameters belongs to."""
+SCALE_ACCUMULATOR, SCALE_RATE = 1e-3, 0.05
+"""Where the AdaGrad accumulator of the neighbors' scale begins, and its rate as a fraction of the scale's start."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What `model.resolve(data)` returns: the only object that training needs from a model."""
+
+    task: Task
+    scorer: Scorer
+    objective: Objective
+    feedback: Feedback | str | None
+    """How rows become weights; None for the natural policy of the data"""
+    selection: Selection
+    """Which rows enter the lists"""
+    optimizer: Optimizer
+    learning_rate: float
+    penalties: Mapping[str, float]
+    """lambda by group of parameters: user, item, history, bias"""
+    bias: bool
+    batch_size: int | float | str
+    epochs: int | None
+    iterations: int | None
+    tolerance: float
+    seed: int
+    engine: str
+    num_threads: int
+    settings: Mapping[str, Any]
+    """All hyper-parameters by name, with the values that "auto" stands for"""
+    shared_penalty: bool = False
+    """Whether the sampled rows of a list count together as many visits as its own rows, for the penalty"""
+
+    def with_channels(self, channels: int) -> Scorer:
+        """The scorer for histories that know `channels` numbers of a row beside its item."""
+        return replace(self.scorer, channels=channels) if isinstance(self.scorer, History) else self.scorer
+
+    def problem(self, lists: TrainingLists, frozen: FrozenTerms = NO_FROZEN_TERMS) -> Problem:
+        """Scorer, objective, lists and update rules as the engines take them."""
+        adagrad = isinstance(self.optimizer, AdaGrad)
+        rules = {
+            block: UpdateRule(
+                adagrad, self.learning_rate if self.bias or group != "bias" else 0.0, 2.0 * self.penalties[group]
+            )
+            for block, group in GROUPS.items()
+        }
+        rules[SCALE] = UpdateRule(True, SCALE_RATE * frozen.scale, 0.0)
+        return Problem(
+            self.with_channels(frozen.channels),
+            self.objective,
+            lists,
+            rules,
+            negatives=self.selection.negatives,
+            seed=self.seed,
+            sampling_weights=frozen.sampling_weights,
+            shared=self.shared_penalty,
+            neighbors=frozen.neighbors,
+        )
+
+    def start_state(self, n_users: int, n_items: int, frozen: FrozenTerms = NO_FROZEN_TERMS) -> State:
+        """Start values and fresh accumulators."""
+        parameters = self.with_channels(frozen.channels).initialize(n_users, n_items, self.seed)
+        if frozen.neighbors is None:
+            return start_state(parameters, self.optimizer)
+        parameters[SCALE] = np.array([frozen.scale], np.float32)
+        state = start_state(parameters, self.optimizer)
+        state.accumulators[SCALE][:] = SCALE_ACCUMULATOR
+        return state
+
+    def schedule(self, lists: TrainingLists) -> Schedule:
+        """Which users are visited when.
+
+        A list of one item cannot be ranked, so its user is left out, unless the model learns from likes alone.
+        """
+        sizes = np.diff(lists.indptr)
+        if lists.listed.size:
+            sizes = np.bincount(np.repeat(np.arange(sizes.size), sizes)[lists.listed], minlength=sizes.size)
+        users = np.flatnonzero(sizes >= (1 if self.selection.relevant_only else 2))
+        return Schedule(users, batch_count(self.batch_size, users.size), self.seed, self.epochs, self.iterations)
+
+    def steps_per_user(self, n_users: int) -> int:
+        """About how many training steps a user takes part in."""
+        if self.epochs is not None:
+            return self.epochs
+        return max(1, round((self.iterations or 0) * batch_count(self.batch_size, n_users) / n_users))
