@@ -1,4 +1,4 @@
-"""The README's own words: its Python block runs, its commands exist, its tables and those of the overview come from the results."""
+"""The README: its Python block runs, its commands exist, its tables and those of the overview come from the results."""
 
 import re
 import shlex
