@@ -21,7 +21,9 @@ assert len(train) / 2 > SMALL_BATCH  # so that batches of half the users do use 
 models = {
     "history": TopNRank(factors=7, epochs=3, batch_size=150),
     "factors": TopNRank.paper(iterations=5, tolerance=0.0, batch_size=0.6),
-    "sigmoid": TopNRank(user_representation="factors", epochs=2, batch_size=150, smoothing="sigmoid", truncate=True, gradient="exact"),
+    "sigmoid": TopNRank(
+        user_representation="factors", epochs=2, batch_size=150, smoothing="sigmoid", truncate=True, gradient="exact"
+    ),
     "squared": BiasedMF(factors=7, epochs=2, batch_size=150),
     "likes": CLiMF(factors=7, epochs=2, batch_size=150),
     "shuffled": ListPMF(factors=7, epochs=2, batch_size=150, ties="shuffled"),
