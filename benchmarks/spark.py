@@ -69,8 +69,8 @@ def engine_of(name: str, data: tnr.Interactions) -> Engine:
     """An engine with the paper's model on `data`."""
     model = tnr.TopNRank.paper(factors=FACTORS)
     prepared = prepare(data, model.policy(), model.selection())
-    problem = model.problem(prepared.rows, prepared.fixed)
-    return make_engine(name, problem, model.start_state(data.n_users, data.n_items, prepared.fixed))
+    problem = model.problem(prepared.rows, prepared.frozen)
+    return make_engine(name, problem, model.start_state(data.n_users, data.n_items, prepared.frozen))
 
 
 def als_iteration(frame: Any) -> float:

@@ -62,13 +62,6 @@ def test_lists_of_liked_and_of_sampled_items(scorer, adagrad, lists):
     assert_engines_agree(make_problem(scorer, WeightedDCG(Laplace(), exact=True), adagrad=adagrad, lists=lists))
 
 
-@every_scorer
-@pytest.mark.parametrize("lists", LISTS)
-def test_simultaneous_steps(scorer, lists):
-    problem = make_problem(scorer, WeightedDCG(Laplace(), exact=True), rate=0.05, lists=lists)
-    assert_engines_agree(replace(problem, simultaneous=True))
-
-
 def test_draws_follow_seed_and_iteration():
     problem = make_problem("factors", WeightedDCG(Laplace(), exact=True), lists="sampled")
     users, states = np.arange(N_USERS), []
@@ -164,6 +157,6 @@ def test_engines_by_name():
 
 def test_a_batch_of_too_many_rows_is_refused_with_what_to_do(monkeypatch):
     problem = make_problem("factors", Squared())
-    monkeypatch.setattr("topnrank.engines.cpu.MOST_ROWS", 3)
+    monkeypatch.setattr("topnrank.engines.cpu.MAX_ROWS", 3)
     with pytest.raises(ParameterError, match=r"batch_size: a batch has .* rows, the most is 3; take fewer users"):
         CpuEngine(problem, start(problem)).step(np.arange(N_USERS))

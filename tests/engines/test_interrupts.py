@@ -36,7 +36,7 @@ while rings < 3000:
     try:
         signal.setitimer(signal.ITIMER_REAL, draw.uniform(1e-4, 1e-3))
         while True:
-            engines[rings % 2].visit(np.arange(30))
+            engines[rings % 2].step(np.arange(30))
     except Rang:
         rings += 1
 print("rang", len(engines))

@@ -80,7 +80,7 @@ def problem_of(name, blocks):
         gains = np.clip(np.abs(gains) / 2, 0.0, 0.9)
     rules = {block: rule if block in blocks else rule._replace(rate=0.0) for block, rule in problem.rules.items()}
     rows = problem.rows._replace(gains=gains.astype(np.float32))
-    return replace(problem, rows=rows, rules=rules, simultaneous=True)
+    return replace(problem, rows=rows, rules=rules)
 
 
 def total_loss(problem, formula, U, V, b):

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from support.problems import N_ITEMS, N_USERS, make_problem, start
-from topnrank.engines.reference import ReferenceEngine, visited
+from topnrank.engines.reference import ReferenceEngine, user_rows
 from topnrank.losses.base import PLAIN_CONTEXT, evaluate_list
 from topnrank.losses.steps import Laplace, Ramp, ReLU, Sigmoid
 from topnrank.losses.weighted_dcg.reference import WeightedDCG
@@ -27,7 +27,7 @@ def float64(blocks):
 
 def visits(problem):
     """Every user's rows as a visit sees them."""
-    return [visited(problem.rows, user, problem, N_ITEMS, key=user) for user in range(N_USERS)]
+    return [user_rows(problem.rows, user, problem, N_ITEMS, key=user) for user in range(N_USERS)]
 
 
 def evaluate(problem, parameters, one):
@@ -119,7 +119,7 @@ def test_items_see_the_users_after_their_step():
 def test_leave_one_out_an_items_own_rating_does_not_move_its_score():
     problem = make_problem("history")
     parameters, rows = float64(start(problem).parameters), problem.rows
-    one = visited(rows, 0, problem, N_ITEMS, key=0)
+    one = user_rows(rows, 0, problem, N_ITEMS, key=0)
     changed = one.residuals.copy()
     changed[0] += 5.0
     scores = (problem.scorer.scores(parameters, report) for report in (one, one._replace(residuals=changed)))

@@ -1,6 +1,11 @@
 """A training run that kills its own process at a chosen event: `python killed_run.py CASE FOLDER EVENT`.
 
+<<<<<<< HEAD
 Events are what a run does to the world: a step on a batch, a file flushed or put in place, what it asks of HDFS or S3.
+=======
+Events are what a run does to the world: a step, a flush of a file, a file put in place, requests to HDFS and S3. Counting
+them makes "killed at any moment" a test that can be repeated.
+>>>>>>> 165038862e56e0d0c7a2adab24f60cccbd9343fc
 """
 
 import hashlib
@@ -30,16 +35,6 @@ CASES = {
     ),
     "sampled items": ({"model": "mf-adg", "negatives": 5, "epochs": 5}, {}),
     "annealed": ({"metric": "map", "truncate": True, "anneal_n": 0.8, "epochs": 5}, {}),
-    "adaptive steps": (
-        {
-            "model": "list-rank",
-            "user_representation": "factors",
-            "optimizer": "adaptive",
-            "batch_size": 1.0,
-            "epochs": 6,
-        },
-        {},
-    ),
 }
 """Hyper-parameters (of TopNRank unless they name a model) and options of fit."""
 

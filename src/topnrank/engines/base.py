@@ -1,15 +1,14 @@
-"""The contract of an engine, and what one visit of a batch of users means.
+"""What an engine is, and what it does in one step on a batch of users.
 
-1. For each user of the batch on its own: the list (own rows, and unobserved items where the model samples them), scores,
-   objective; a scorer with free user vectors steps the user's vector and computes scores and objective again (the
-   paper's order, Alg. 2), unless the problem asks for simultaneous steps.
-2. For each item touched: the sum over the batch's users in the batch's order; its parameters step once.
+1. For each user: the list (own rows, and sampled unobserved items where the model wants them), its scores, loss and
+   gradients. A scorer with free user vectors updates the user's vector and computes scores and gradients again (the order
+   of the paper's Algorithm 2).
+2. For each item in the batch: the gradients summed over the users in the order of the batch, and one update.
 
-Users write only their own row, items sum in a fixed order, and random draws are keyed by seed, iteration and user, so the
-bits do not depend on the number of threads.
+Users write only their own rows, items sum in a fixed order, and random draws are keyed by seed, iteration and user, so the
+result has the same bits for any number of threads.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -22,38 +21,32 @@ from topnrank.scorers import Neighbors, Parameters, Scorer, TrainingLists, Updat
 
 @dataclass(frozen=True)
 class Problem:
-    """All that training needs besides numbers that change."""
+    """What training needs and does not change."""
 
     scorer: Scorer
     objective: Objective
     rows: TrainingLists
     rules: dict[str, UpdateRule]
-    """How each block of parameters steps."""
+    """The update rule of each block of parameters."""
     negatives: int = 0
-    """Unobserved items sampled into each list at each visit."""
+    """Unobserved items sampled into each list in each step."""
     seed: int = 0
-    """Of the random draws inside visits."""
-    simultaneous: bool = False
-    """Whether users and items step at once, both from the parameters before the visit."""
-    adaptive: bool = False
-    """Whether the step adapts itself: full batches, no AdaGrad, nothing sampled (`engines.adaptive`)."""
+    """Seed of the random draws inside steps."""
     sampling_weights: Int64Array | None = None
-    """(n_items,) whole numbers that the chance to be sampled is proportional to; None for equal chances."""
+    """(n_items,) integers that the sampling probabilities are proportional to; None for equal probabilities."""
     shared: bool = False
-    """Whether the sampled rows of a list count together as many visits as its own rows, for the penalty; else one each."""
+    """Whether the sampled rows of a list count in the penalty as much as its own rows together; else once each."""
     neighbors: Neighbors | None = None
-    """A fixed item-to-item term of the scores beside the scorer; its scale is learned."""
+    """A fixed item-to-item term added to the scores of the scorer; its scale is learned."""
     first_user: int = 0
-    """The number of the first user of `rows` among all users, by which its random draws are named."""
+    """Index of the first user of `rows` among all users: it keys the random draws."""
     n_items: int = 0
     """Items of the catalog; 0 for as many as the state has rows."""
-    item_rows: Float64Array | None = None
-    """(n_items,) rows of each item in a pass over all users, where `rows` are those of some (`local_passes`)."""
 
 
 @dataclass(frozen=True)
 class State:
-    """The numbers that change: parameters, and AdaGrad's accumulators beside them (same names and shapes)."""
+    """What training changes: parameters, and AdaGrad's accumulators (same names and shapes)."""
 
     parameters: Parameters
     accumulators: Parameters
@@ -65,40 +58,40 @@ class State:
 
 
 class TrainingTime(NamedTuple):
-    """When a visit happens."""
+    """The time of a step in the training."""
 
     iteration: int = 0
-    """Batches visited before, over all rounds: names the random draws"""
+    """Number of steps before it, over all rounds: it keys the random draws"""
     progress: float = 1.0
-    """Share of the training that is done: 0 at the first visit, 1 at the last"""
+    """Fraction of the training that is done: 0 at the first step, 1 at the last"""
 
 
 class StepReport(NamedTuple):
-    """What one batch reports."""
+    """Loss and progress of one step."""
 
     value: float
-    """Sum of the lists' losses, before the step"""
+    """Sum of the losses of the lists, before the step"""
     active: int
-    """Sum of the lists' effective N"""
+    """Sum of the effective N of the lists"""
     lists: int
-    """Lists visited"""
+    """Number of lists"""
     moved: float
-    """Squared distance the parameters moved"""
+    """Squared distance that the parameters moved"""
 
 
 class ItemSums(NamedTuple):
-    """What the users of a part of a batch give to the steps of its items."""
+    """Gradients of the items, summed over some users of a batch."""
 
     items: Int32Array
-    """(t,) the touched items"""
+    """(t,) the items that occur"""
     gradients: Parameters
-    """Sums of the gradients by block, one row for each touched item"""
+    """(t, ...) sums of the gradients by block"""
     in_lists: Float64Array
     """(t,) how often the penalty of the blocks of the lists' items counts"""
     in_histories: Float64Array
-    """(t,) and that of the blocks of the histories' items"""
+    """(t,) how often the penalty of the blocks of the histories' items counts"""
     scale: Float64Array
-    """What is no item's: (1,) sum of the gradients of the neighbors' scale"""
+    """(1,) sum of the gradients of the neighbors' scale"""
     report: StepReport
     """Of these users; `moved` counts their own vectors only"""
 
@@ -107,31 +100,18 @@ END_OF_TRAINING = TrainingTime()
 
 
 class Engine(Protocol):
-    """Holds a state and visits batches of users."""
+    """Runs training steps on a state. Engines depend on scorers and objectives, never on models."""
 
-    problem: Problem
-    """May be replaced between visits, as long as scorer, objective and rows stay the same"""
+    @property
+    def problem(self) -> Problem:
+        """What it trains."""
+        ...
 
     @property
     def state(self) -> State:
-        """The numbers that change."""
+        """Parameters and accumulators after the latest step."""
         ...
 
     def step(self, users: Int64Array, when: TrainingTime = END_OF_TRAINING) -> StepReport:
         """One batch-synchronous iteration over `users`; changes `state` in place."""
         ...
-
-    def remember(self) -> Callable[[], None]:
-        """Keeps the parameters as they are; what is returned puts them back."""
-        ...
-
-
-def remember_arrays(parameters: Parameters) -> Callable[[], None]:
-    """`Engine.remember` of parameters that change in place."""
-    kept = {name: block.copy() for name, block in parameters.items()}
-
-    def put_back() -> None:
-        for name, block in parameters.items():
-            block[...] = kept[name]
-
-    return put_back

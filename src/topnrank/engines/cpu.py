@@ -1,16 +1,15 @@
 """The CPU engine: Numba kernels, all cores, the same bits for any number of threads."""
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from functools import lru_cache
 from typing import NamedTuple, final
 
 import numpy as np
 
 from topnrank._typing import Float32Array, Float64Array, Int32Array, Int64Array
-from topnrank.engines.base import END_OF_TRAINING, ItemSums, Problem, State, StepReport, TrainingTime, remember_arrays
+from topnrank.engines.base import END_OF_TRAINING, ItemSums, Problem, State, StepReport, TrainingTime
 from topnrank.errors import ParameterError
-from topnrank.kernels.batch import MAX_ROWS, ActiveItems, Batch, Lists, Places, Plan, arrange, lay_out, sample_items
+from topnrank.kernels.batch import MAX_ROWS, ActiveItems, Batch, Lists, Plan, arrange, lay_out, sample_items
 from topnrank.kernels.item_index import count_visits, invert, invert_in_parts
 from topnrank.kernels.jit import thread_count, threads
 from topnrank.kernels.updates import SUM, add_up, step_number
@@ -32,99 +31,85 @@ from topnrank.scorers.neighbors import SCALE
 
 SMALL_BATCH = 2000
 """Rows below which one thread does the work: waking others costs more, on a busy machine a hundred times more."""
-
 BALANCE_GROUPS = 16
-"""Groups that the users of a batch are dealt to, longest lists first; two, four, ... threads get as many each."""
+"""Groups of about equally many rows that the users of a batch are put into; two, four, ... threads get as many each."""
 MANY_ROWS = 8
 """Rows for each item of the catalog from which a batch is inverted by several threads."""
 MAX_PARTS = 8
-"""Parts of such a batch, at most: each counts all items."""
+"""Most parts of such a batch: each counts all items."""
 
 Rules = dict[str, UpdateRule]
+_NO_DISTANCES = np.empty(0)
 
 
 class Phases(NamedTuple):
-    """What the phases of a visit leave."""
+    """Results of the user phase and the item phase of a step."""
 
     lists: Lists
+    """Of the first scores"""
     active_items: ActiveItems
     moved_users: Float64Array
     """(b,) squared distance that each user's vector moved, or (0,)"""
     moved_items: Float64Array
-    """(t,) and each touched item"""
+    """(t,) squared distance that each item of the batch moved"""
 
 
 @final
 class CpuEngine:
-    """Visits batches with compiled kernels."""
+    """Runs steps with compiled kernels."""
 
     def __init__(
         self, problem: Problem, state: State, num_threads: int = 0, *, item_ids: Int32Array | None = None
     ) -> None:
-        self.problem, self.state = problem, state
-        self.item_ids = item_ids
-        """The items whose rows the state holds, ascending; None for all."""
-        self._num_threads, self._workers = num_threads, thread_count(num_threads)
+        """`item_ids` are the items whose rows the state holds, ascending; None for all (others are for `sums` only)."""
+        self.problem, self.state, self.item_ids = problem, state, item_ids
+        self._num_threads, workers = num_threads, thread_count(num_threads)
+        self._workers = workers
         self._run_lists = compiled_lists(problem.objective)
         self._phases = _PHASES[type(problem.scorer)]
         n_items = state.parameters["item_bias"].size
-        n_all = problem.n_items or n_items
-        self._orders: dict[int, Int64Array] = {}
+        n_catalog = problem.n_items or n_items
+        weights = np.ones(n_catalog, np.int64) if problem.sampling_weights is None else problem.sampling_weights
+        self.sampling_weights = np.concatenate([[0], np.cumsum(weights)]).astype(np.int64)
+        # scratch of kernels: counts and marks are zero between steps
         self._counts = np.zeros(n_items, np.int32)
-        """Scratch of `invert`, zero between visits."""
-        self._part_counts = np.zeros((1 + (problem.negatives > 0), min(self._workers, MAX_PARTS), 0), np.int32)
-        """Scratch of `invert_in_parts`, made when needed."""
+        self._part_counts = np.zeros((1 + (problem.negatives > 0), min(workers, MAX_PARTS), 0), np.int32)
+        self._marks = np.zeros((workers, n_catalog if problem.neighbors is not None else 0), np.float32)
         channels = getattr(problem.scorer, "channels", 1)
-        self.own = SelfProducts(np.zeros(n_items, np.float32), np.zeros((n_items, channels), np.float32))
-        """Scratch of `self_products`."""
-        masses = np.ones(n_all, np.int64) if problem.sampling_weights is None else problem.sampling_weights
-        self.marks = np.zeros((self._workers, n_all if problem.neighbors is not None else 0), np.float32)
-        """Scratch of `batch_neighbor_scores`, zero between visits."""
-        self.sampling_weights = np.concatenate([[0], np.cumsum(masses)]).astype(np.int64)
+        self.self_products = SelfProducts(np.zeros(n_items, np.float32), np.zeros((n_items, channels), np.float32))
 
     def step(self, users: Int64Array, when: TrainingTime = END_OF_TRAINING) -> StepReport:
-        """One batch: flat layout, user phase, item phase."""
-        plan = self._plan(when)
-        places = self._balanced(users, plan)
-        with self._threads(places):
-            batch = self._lay_out(places, plan)
-            phases = self._phases(self, batch, self.state, self.problem.rules)
-            scale = self._step_scale(batch, phases.lists.G[0])
-        return self._report(phases, phases.moved_items, scale)
+        """One batch: layout, user phase, item phase, scale of the neighbors."""
+        batch, phases, scale_sum = self._run(users, when, self.state, self.problem.rules)
+        moved = 0.0
+        if self.problem.neighbors is not None:  # along the mean over the batch
+            rule = np.array(self.problem.rules[SCALE], np.float64)
+            block, accumulators = self.state.parameters[SCALE], self.state.accumulators[SCALE]
+            moved = float(step_number(rule, 1.0, scale_sum / batch.users.size, block, accumulators, 0))
+        return _report(phases, phases.moved_items, moved)
 
     def sums(self, users: Int64Array, when: TrainingTime = END_OF_TRAINING) -> ItemSums:
-        """A part of a batch: its users step, its items do not; what their steps need from these users."""
-        plan, parameters = self._plan(when), self.state.parameters
-        places = self._balanced(users, plan)
-        zeros = {name: np.zeros_like(parameters[name]) for name in parameters if name != self.problem.scorer.user_block}
-        with self._threads(places):
-            batch = self.renumbered(self._lay_out(places, plan))
-            rules = {name: UpdateRule(*SUM) if name in zeros else rule for name, rule in self.problem.rules.items()}
-            phases = self._phases(self, batch, State(parameters | zeros, self.state.accumulators | zeros), rules)
-            active_items = phases.active_items
-            in_lists, in_histories = np.empty(active_items.items.size), np.empty(active_items.items.size)
-            count_visits(batch, active_items, in_lists, in_histories)
-            scale = (
-                0.0
-                if self.problem.neighbors is None
-                else scale_gradient(batch, phases.lists.G[0], self.neighbor_scores)
-            )
-        gradients = {name: sums[active_items.items] for name, sums in zeros.items() if name != SCALE}
-        report = self._report(phases, _NOBODY, 0.0)
-        items = active_items.items if self.item_ids is None else self.item_ids[active_items.items]
-        return ItemSums(items, gradients, in_lists, in_histories, np.array([scale]), report)
+        """A part of a batch: updates its users, and returns what the update of its items needs from them."""
+        parameters, user_block = self.state.parameters, self.problem.scorer.user_block
+        sums = {name: np.zeros_like(block) for name, block in parameters.items() if name != user_block}
+        target = State(parameters | sums, self.state.accumulators | sums)
+        rules = {name: UpdateRule(*SUM) if name in sums else rule for name, rule in self.problem.rules.items()}
+        batch, phases, scale_sum = self._run(users, when, target, rules)
+        items = phases.active_items.items
+        in_lists, in_histories = np.empty(items.size), np.empty(items.size)
+        count_visits(batch, phases.active_items, in_lists, in_histories)
+        gradients = {name: block[items] for name, block in sums.items() if name != SCALE}
+        report = _report(phases, _NO_DISTANCES, 0.0)
+        items = items if self.item_ids is None else self.item_ids[items]
+        return ItemSums(items, gradients, in_lists, in_histories, np.array([scale_sum]), report)
 
-    def lay_out(self, users: Int64Array, when: TrainingTime) -> Batch:
-        """The batch of `users`, with the items sampled for them and what the neighbors say of its rows."""
+    def batch_items(self, users: Int64Array, when: TrainingTime) -> Int32Array:
+        """The items of all rows of a batch, sampled ones too; parameters are not looked at."""
         plan = self._plan(when)
-        return self._lay_out(arrange(users, self.problem.rows, plan), plan)
-
-    def _lay_out(self, places: Places, plan: Plan) -> Batch:
-        batch = lay_out(places, self.problem.rows, plan)
+        batch = lay_out(arrange(users, self.problem.rows, plan), self.problem.rows, plan)
         if plan.negatives:
             sample_items(batch, self.problem.rows, self.sampling_weights, batch.items, batch.weights)
-        self.neighbor_scores = self._neighbor_scores(batch)
-        return batch
+        return batch.items
 
     def _plan(self, when: TrainingTime) -> Plan:
         problem, histories = self.problem, bool(self.problem.scorer.history_blocks)
@@ -133,38 +118,36 @@ class CpuEngine:
             histories, problem.negatives, self.sampling_weights, problem.shared, when.progress, *draws, self._workers
         )
 
-    def _balanced(self, users: Int64Array, plan: Plan) -> Places:
-        """The users in another order, whose equal parts, one for each thread, have about equally many rows."""
-        if users.size not in self._orders:
-            self._orders[users.size] = balanced_order(users.size)
-        places = arrange(users, self.problem.rows, plan, self._orders[users.size])
-        if places.offsets[-1] > MAX_ROWS:
-            raise ParameterError(
-                f"batch_size: a batch has {places.offsets[-1]} rows, the most is {MAX_ROWS}; take fewer users"
-            )
-        return places
+    def _run(self, users: Int64Array, when: TrainingTime, target: State, rules: Rules) -> tuple[Batch, Phases, float]:
+        """Both phases of a batch, items updated in `target`; and the summed gradient of the neighbors' scale."""
+        problem, rows, plan = self.problem, self.problem.rows, self._plan(when)
+        places = arrange(users, rows, plan, balanced_order(users.size))
+        n_rows = places.offsets[-1]
+        if n_rows > MAX_ROWS:
+            raise ParameterError(f"batch_size: a batch has {n_rows} rows, the most is {MAX_ROWS}; take fewer users")
+        with threads(1 if n_rows < SMALL_BATCH else self._num_threads):
+            batch, neighbor_scores = lay_out(places, rows, plan), NO_NEIGHBOR_SCORES
+            if plan.negatives:
+                sample_items(batch, rows, self.sampling_weights, batch.items, batch.weights)
+            if problem.neighbors is not None:
+                neighbor_scores = np.zeros(batch.items.size, np.float32)  # 0 for rows of the history only
+                batch_neighbor_scores(batch, rows, *problem.neighbors, self._marks, neighbor_scores)
+            if self.item_ids is not None:
+                batch = batch._replace(items=np.searchsorted(self.item_ids, batch.items).astype(np.int32))
+            phases = self._phases(self, batch, neighbor_scores, target, rules)
+            scale_sum = scale_gradient(batch, phases.lists.G[0], neighbor_scores) if neighbor_scores.size else 0.0
+        return batch, phases, scale_sum
 
-    def _report(self, phases: Phases, moved_items: Float64Array, moved: float) -> StepReport:
-        """`moved` counts what neither users nor items moved."""
-        total = np.empty(3)
-        add_up(phases.lists.report, phases.moved_users, moved_items, total)
-        return StepReport(float(total[0]), int(total[1]), len(phases.lists.report), float(total[2]) + moved)
-
-    def renumbered(self, batch: Batch) -> Batch:
-        """The batch with the items numbered by their place among those held."""
-        if self.item_ids is None:
-            return batch
-        return batch._replace(items=np.searchsorted(self.item_ids, batch.items).astype(np.int32))
-
-    def remember(self) -> Callable[[], None]:
-        """Keeps the parameters as they are; what is returned puts them back."""
-        return remember_arrays(self.state.parameters)
-
-    def _threads(self, places: Places) -> AbstractContextManager[None]:
-        return threads(1 if places.offsets[-1] < SMALL_BATCH else self._num_threads)
+    def lists(self, batch: Batch, scores: Float64Array, neighbor_scores: Float32Array) -> Lists:
+        """Losses and gradients of the lists of a batch at the sum of the scorer's and the neighbors' scores."""
+        if self.problem.neighbors is not None:
+            scores = scores + self.state.parameters[SCALE][0] * neighbor_scores
+        lists = Lists(np.empty((2, scores.size), np.float32), np.empty((batch.users.size, 2)))
+        self._run_lists(batch, scores, lists.G, lists.report)
+        return lists
 
     def active_items(self, batch: Batch) -> ActiveItems:
-        """The batch seen from its items."""
+        """The rows of the batch by item."""
         n_items = self._counts.size
         if batch.items.size < MANY_ROWS * n_items:
             return invert(batch, self._counts)
@@ -172,39 +155,13 @@ class CpuEngine:
             self._part_counts = np.empty((*self._part_counts.shape[:2], n_items), np.int32)
         return invert_in_parts(batch, self._part_counts)
 
-    def room_for_scores(self, batch: Batch) -> Float64Array:
-        """An array for the scores of the lists; where links are added to all of it, what no list uses is 0."""
-        return np.empty(batch.items.size) if self.problem.neighbors is None else np.zeros(batch.items.size)
 
-    def lists(self, batch: Batch, scores: Float64Array) -> Lists:
-        """The objective's view of the batch; `scores` are the scorer's, the neighbors' are added here."""
-        if self.problem.neighbors is not None:
-            scores = scores + self.state.parameters[SCALE][0] * self.neighbor_scores
-        lists = Lists(np.empty((2, scores.size), np.float32), np.empty((batch.users.size, 2)))
-        self._run_lists(batch, scores, lists.G, lists.report)
-        return lists
-
-    def _neighbor_scores(self, batch: Batch) -> Float32Array:
-        """z of every row of the batch's lists, 0 for rows of the history only; empty without neighbors."""
-        if self.problem.neighbors is None:
-            return NO_NEIGHBOR_SCORES
-        neighbor_scores = np.zeros(batch.items.size, np.float32)
-        batch_neighbor_scores(batch, self.problem.rows, *self.problem.neighbors, self.marks, neighbor_scores)
-        return neighbor_scores
-
-    def _step_scale(self, batch: Batch, G: Float32Array) -> float:
-        """One step of the neighbors' scale along the batch's mean of sum_i G_i z_i."""
-        if self.problem.neighbors is None:
-            return 0.0
-        total = scale_gradient(batch, G, self.neighbor_scores) / batch.users.size
-        values, accumulators = self.state.parameters[SCALE], self.state.accumulators[SCALE]
-        return float(step_number(_rules(self.problem.rules, SCALE)[0], 1.0, total, values, accumulators, 0))
-
-
+@lru_cache(maxsize=16)
 def balanced_order(n: int) -> Int64Array:
-    """(n,) the numbers 0 to n - 1 as they lie when dealt to HANDS hands in turn, there and back, hand after hand.
+    """(n,) a permutation of users sorted by descending list length whose equal slices have about equally many rows.
 
-    Hands take their turn in the order of their bits in reverse: neighbors go to far halves, quarters, ... of the hands.
+    Users are put into BALANCE_GROUPS groups one by one, first to last and back, and the order is group after group. Groups
+    take turns in the order of their bits in reverse: neighbors go to different halves, quarters, ... of the groups.
     """
     turn, place = np.divmod(np.arange(n), BALANCE_GROUPS)
     place = np.where(turn % 2, BALANCE_GROUPS - 1 - place, place)
@@ -214,72 +171,68 @@ def balanced_order(n: int) -> Int64Array:
     return np.lexsort((turn, group)).astype(np.int64)
 
 
-_NOBODY = np.empty(0)
+def _report(phases: Phases, moved_items: Float64Array, moved_scale: float) -> StepReport:
+    total = np.empty(3)
+    add_up(phases.lists.report, phases.moved_users, moved_items, total)
+    return StepReport(float(total[0]), int(total[1]), len(phases.lists.report), float(total[2]) + moved_scale)
 
 
 def _rules(rules: Rules, *names: str) -> Float64Array:
-    """The rules of some blocks as the kernels take them, one row each; to be read only."""
-    return _rule_array(tuple([rules[name] for name in names]))
-
-
-@lru_cache(maxsize=64)
-def _rule_array(rules: tuple[UpdateRule, ...]) -> Float64Array:
-    return np.array(rules, np.float64)
+    """The rules of some blocks as the kernels take them, one row each."""
+    return np.array([rules[name] for name in names], np.float64)
 
 
 def _factor_state(blocks: Parameters) -> FactorState:
     return FactorState(blocks["user_factors"], blocks["item_factors"], blocks["item_bias"])
 
 
-def _factor_phases(engine: CpuEngine, batch: Batch, target: State, rules: Rules) -> Phases:
-    """User step, scores again, item step; or both steps from the same scores."""
+def _factor_phases(
+    engine: CpuEngine, batch: Batch, neighbor_scores: Float32Array, target: State, rules: Rules
+) -> Phases:
+    """User step, scores again, item step."""
     state, accumulators = _factor_state(engine.state.parameters), _factor_state(target.accumulators)
-    scores = engine.room_for_scores(batch)
+    scores = np.zeros(batch.items.size)
     factor_scores(batch, state, scores)
-    first = engine.lists(batch, scores)
+    first = engine.lists(batch, scores, neighbor_scores)
     moved_users = np.empty(batch.users.size)
-    U = state.U.copy() if engine.problem.simultaneous else state.U
     factor_user_step(batch, first.G[0], state, accumulators, _rules(rules, "user_factors")[0], moved_users)
-    second = first
-    if not engine.problem.simultaneous:
-        factor_scores(batch, state, scores)
-        second = engine.lists(batch, scores)
+    factor_scores(batch, state, scores)
+    second = engine.lists(batch, scores, neighbor_scores)
     active_items = engine.active_items(batch)
     moved = np.empty(active_items.items.size)
-    stepped = _factor_state(target.parameters)._replace(U=U)
-    factor_item_step(
-        batch, active_items, second.G[1], stepped, accumulators, _rules(rules, "item_factors", "item_bias"), moved
-    )
+    stepped, item_rules = _factor_state(target.parameters), _rules(rules, "item_factors", "item_bias")
+    factor_item_step(batch, active_items, second.G[1], stepped, accumulators, item_rules, moved)
     return Phases(first, active_items, moved_users, moved)
 
 
 def _history_state(blocks: Parameters) -> HistoryState:
-    return HistoryState(
-        blocks["item_factors"], blocks["history_factors"], blocks["rating_factors"], blocks["item_bias"]
-    )
+    names = ("item_factors", "history_factors", "rating_factors", "item_bias")
+    return HistoryState(*(blocks[name] for name in names))
 
 
-def _history_phases(engine: CpuEngine, batch: Batch, target: State, rules: Rules) -> Phases:
-    """One pass: sums and scores, lists, pulls, item step."""
+def _history_phases(
+    engine: CpuEngine, batch: Batch, neighbor_scores: Float32Array, target: State, rules: Rules
+) -> Phases:
+    """History sums and scores, lists, gradients of the sums, item step."""
     state, scorer = _history_state(engine.state.parameters), engine.problem.scorer
     assert isinstance(scorer, History)
     active_items = engine.active_items(batch)
-    self_products(active_items, state, *engine.own)
+    self_products(active_items, state, *engine.self_products)
     b, k = batch.users.size, state.Q.shape[1]
     sums = HistorySums(np.empty((b, 2), np.float32), np.empty((b, k), np.float32), np.empty((b, k), np.float32))
-    scores = engine.room_for_scores(batch)
-    history_scores(batch, state, scorer.exponent, engine.own, sums.c, sums.s, scores)
-    lists = engine.lists(batch, scores)
+    scores = np.zeros(batch.items.size)
+    history_scores(batch, state, scorer.exponent, engine.self_products, sums.c, sums.s, scores)
+    lists = engine.lists(batch, scores, neighbor_scores)
     history_gradient(batch, lists.G[0], state.Q, sums.c, sums.gradient)
     moved = np.empty(active_items.items.size)
     stepped = _history_state(target.parameters), _history_state(target.accumulators)
     item_rules = _rules(rules, "item_factors", "history_factors", "item_bias")
     history_item_step(batch, active_items, lists.G, sums, state, *stepped, item_rules, moved)
-    return Phases(lists, active_items, _NOBODY, moved)
+    return Phases(lists, active_items, _NO_DISTANCES, moved)
 
 
-_PHASES: dict[type, Callable[[CpuEngine, Batch, State, Rules], Phases]] = {
+_PHASES: dict[type, Callable[[CpuEngine, Batch, Float32Array, State, Rules], Phases]] = {
     Factors: _factor_phases,
     History: _history_phases,
 }
-"""The phases of each scorer: a new scorer adds its own. Item steps go to the state that is given."""
+"""The phases of each scorer: a new scorer adds its own. They update the users in place and the items of `target`."""

@@ -1,20 +1,19 @@
-"""The reference engine: plain NumPy in float64, one user after another. Slow; what every other engine is held against."""
+"""The reference engine: plain NumPy in float64, one user after another. Slow; the other engines are tested against it."""
 
-from collections.abc import Callable
 from typing import Any, final
 
 import numpy as np
 
 from topnrank._typing import Float64Array, FloatArray, Int32Array, Int64Array
-from topnrank.engines.base import END_OF_TRAINING, Problem, State, StepReport, TrainingTime, remember_arrays
+from topnrank.engines.base import END_OF_TRAINING, Problem, State, StepReport, TrainingTime
 from topnrank.losses.base import ListContext, ListGradient, evaluate_list
 from topnrank.rng import SAMPLING, draws_below, visit_keys
-from topnrank.scorers import Parameters, TrainingLists, UpdateRule, UserRows
+from topnrank.scorers import TrainingLists, UpdateRule, UserRows
 from topnrank.scorers.neighbors import SCALE
 
 
-def step(rule: UpdateRule, gradient: FloatArray, block: FloatArray, accumulator: FloatArray, rows: Any) -> float:
-    """Steps `block[rows]` along `gradient` (penalty included); returns the squared distance moved."""
+def update(rule: UpdateRule, gradient: FloatArray, block: FloatArray, accumulator: FloatArray, rows: Any) -> float:
+    """Updates `block[rows]` along `gradient` (penalty included); returns the squared distance moved."""
     if rule.adagrad:
         accumulator[rows] += gradient**2
         gradient = gradient / np.sqrt(accumulator[rows])
@@ -22,8 +21,8 @@ def step(rule: UpdateRule, gradient: FloatArray, block: FloatArray, accumulator:
     return float(np.sum((rule.rate * gradient) ** 2))
 
 
-def visited(rows: TrainingLists, user: int, problem: Problem, n_items: int, key: int) -> UserRows:
-    """The user's rows as `kernels.batches.lay_out` lays them out, sampled items included."""
+def user_rows(rows: TrainingLists, user: int, problem: Problem, n_items: int, key: int) -> UserRows:
+    """The user's rows as `kernels.batch.lay_out` lays them out, sampled items included."""
     own = rows.of(user)
     order = np.arange(own.start, own.stop)
     listed = rows.listed[own] if rows.listed.size else np.ones(order.size, np.bool_)
@@ -44,7 +43,7 @@ def visited(rows: TrainingLists, user: int, problem: Problem, n_items: int, key:
 
 
 def _sample(unobserved: Int64Array, problem: Problem, key: int) -> tuple[Int32Array, Float64Array]:
-    """Items drawn by their chances, and self-normalized importance weights: their sum is the number of unobserved items."""
+    """Items drawn by their weights, and self-normalized importance weights, whose sum is the number of unobserved items."""
     sampling_weights = (
         np.ones(unobserved.size, np.int64) if problem.sampling_weights is None else problem.sampling_weights[unobserved]
     )
@@ -60,11 +59,11 @@ class ReferenceEngine:
 
     def __init__(self, problem: Problem, state: State) -> None:
         self.problem = problem
-        self.state = State(_in_float64(state.parameters), _in_float64(state.accumulators))
-
-    def remember(self) -> Callable[[], None]:
-        """Keeps the parameters as they are; what is returned puts them back."""
-        return remember_arrays(self.state.parameters)
+        parameters, accumulators = (
+            {name: np.asarray(block, np.float64).copy() for name, block in part.items()}
+            for part in (state.parameters, state.accumulators)
+        )
+        self.state = State(parameters, accumulators)  # type: ignore[arg-type]
 
     def step(self, users: Int64Array, when: TrainingTime = END_OF_TRAINING) -> StepReport:
         """Users first, then the items they touch."""
@@ -72,19 +71,16 @@ class ReferenceEngine:
         numbers = np.asarray(users, np.int64) + self.problem.first_user
         keys = visit_keys(self.problem.seed, when.iteration, numbers)
         batch = [
-            (visited(self.problem.rows, int(user), self.problem, n_items, int(key)), int(key))
+            (user_rows(self.problem.rows, int(user), self.problem, n_items, int(key)), int(key))
             for user, key in zip(users, keys, strict=True)
         ]
         lists = first = [self._evaluate(one, key, when) for one, key in batch]
         value, active = sum(g.value for g in lists), sum(g.active for g in lists)
-        before = {name: block.copy() for name, block in self.state.parameters.items()}
         moved = 0.0
         if self.problem.scorer.user_block is not None:
             moved = sum(self._step_user(one, g) for (one, _), g in zip(batch, lists, strict=True))
-            if not self.problem.simultaneous:
-                before = self.state.parameters
-                lists = [self._evaluate(one, key, when) for one, key in batch]
-        moved += self._step_items([one for one, _ in batch], lists, before)
+            lists = [self._evaluate(one, key, when) for one, key in batch]
+        moved += self._step_items([one for one, _ in batch], lists)
         moved += self._step_scale([one for one, _ in batch], first)
         return StepReport(value, active, len(users), moved)
 
@@ -96,7 +92,7 @@ class ReferenceEngine:
         return evaluate_list(self.problem.objective, scores, one.gains[one.first :], context)
 
     def _neighbor_scores(self, one: UserRows) -> Float64Array:
-        """z of the user's list: own rows as prepared, sampled ones from the user's likes."""
+        """z of the user's list: own rows as prepared, sampled ones from the user's positive items."""
         rows, neighbors = self.problem.rows, self.problem.neighbors
         assert neighbors is not None
         mine = rows.of(one.user)
@@ -115,29 +111,29 @@ class ReferenceEngine:
         )
         block, rule = self.state.parameters[SCALE], self.problem.rules[SCALE]
         gradient = np.array([total + rule.decay * block[0]])
-        return step(rule, gradient, block, self.state.accumulators[SCALE], np.zeros(1, np.int64))
+        return update(rule, gradient, block, self.state.accumulators[SCALE], np.zeros(1, np.int64))
 
     def _step_user(self, one: UserRows, gradient: ListGradient) -> float:
         name = str(self.problem.scorer.user_block)
         block, rule = self.state.parameters[name], self.problem.rules[name]
         g = self.problem.scorer.user_gradient(self.state.parameters, one, gradient.user)
-        return step(rule, g + rule.decay * block[one.user], block, self.state.accumulators[name], one.user)
+        return update(rule, g + rule.decay * block[one.user], block, self.state.accumulators[name], one.user)
 
-    def _step_items(self, batch: list[UserRows], lists: list[ListGradient], before: Parameters) -> float:
-        """Every touched item once, along the sum over its visits; the penalty counts once a visit."""
-        sums: Parameters = {}
-        visits = {name: np.zeros(block.shape[0]) for name, block in before.items() if name != SCALE}
+    def _step_items(self, batch: list[UserRows], lists: list[ListGradient]) -> float:
+        """Every item of the batch once, along the sum over its rows; the penalty counts once for each row."""
+        parameters, sums = self.state.parameters, dict[str, FloatArray]()
+        visits = {name: np.zeros(block.shape[0]) for name, block in parameters.items() if name != SCALE}
         for one, g in zip(batch, lists, strict=True):
-            parts = self.problem.scorer.item_gradients(before, one, g.user, g.item)
+            parts = self.problem.scorer.item_gradients(parameters, one, g.user, g.item)
             for name, part in parts.items():
                 in_history = name in self.problem.scorer.history_blocks
                 items = one.items[: one.own] if in_history else one.items[one.first :]
                 np.add.at(visits[name], items, 1.0 if in_history else self._counts(one))
-                np.add.at(sums.setdefault(name, np.zeros_like(before[name])), items, part)
+                np.add.at(sums.setdefault(name, np.zeros_like(parameters[name])), items, part)
         return sum(self._step_block(name, total, visits[name]) for name, total in sums.items())
 
     def _counts(self, one: UserRows) -> Float64Array:
-        """How many visits each row of the list counts as."""
+        """How often each row of the list counts in the penalty."""
         own, sampled = one.own - one.first, one.items.size - one.own
         count = own / sampled if self.problem.shared and sampled else 1.0
         return np.repeat([1.0, count], [own, sampled])
@@ -146,8 +142,4 @@ class ReferenceEngine:
         block, rule, active_items = self.state.parameters[name], self.problem.rules[name], np.flatnonzero(visits)
         count = visits[active_items].reshape(-1, *[1] * (block.ndim - 1))
         gradient = total[active_items] + rule.decay * count * block[active_items]
-        return step(rule, gradient, block, self.state.accumulators[name], active_items)
-
-
-def _in_float64(blocks: Parameters) -> Parameters:
-    return {name: block.astype(np.float64) for name, block in blocks.items()}
+        return update(rule, gradient, block, self.state.accumulators[name], active_items)

@@ -1,15 +1,14 @@
-"""The one training loop, and the callbacks that may watch and stop it."""
+"""The training loop, its schedule and optimizers, and the callbacks that follow it."""
 
 from topnrank.training.callbacks import Callback, EarlyStopping, Progress, Recorder, Tolerance
 from topnrank.training.checkpoint import Checkpoint
 from topnrank.training.loop import Round, train
-from topnrank.training.optimizers import SGD, AdaGrad, AdaptiveDescent, Optimizer, make_optimizer, start_state
+from topnrank.training.optimizers import SGD, AdaGrad, Optimizer, make_optimizer, start_state
 from topnrank.training.schedule import Schedule
 
 __all__ = [
     "SGD",
     "AdaGrad",
-    "AdaptiveDescent",
     "Callback",
     "Checkpoint",
     "EarlyStopping",

@@ -1,4 +1,4 @@
-"""Callbacks: progress bar, history, early stopping, the paper's stopping rule. Each is final; `Checkpoint` has its file."""
+"""Callbacks: training history, the paper's stopping rule, early stopping, progress bar (`Checkpoint` has its own file)."""
 
 from collections.abc import Callable
 from typing import Any, Protocol, final
@@ -11,14 +11,14 @@ from topnrank.training.loop import Callback, Round
 
 
 class Persistent(Protocol):
-    """A callback whose memory belongs into a checkpoint, so that a resumed run ends as an uninterrupted one."""
+    """A callback whose memory is part of a checkpoint, so that a resumed run ends as an uninterrupted one."""
 
     def memory(self) -> tuple[dict[str, Any], dict[str, FloatArray]]:
         """JSON-able facts, and arrays."""
         ...
 
     def recall(self, facts: dict[str, Any], arrays: dict[str, FloatArray]) -> None:
-        """Takes back what `memory` gave."""
+        """Restores what `memory` returned."""
         ...
 
 
@@ -30,7 +30,7 @@ class Recorder:
         self.records: list[dict[str, float]] = []
 
     def after_round(self, engine: Engine, round_: Round) -> bool:
-        """Notes the round."""
+        """Adds the round."""
         self.records.append(round_.record())
         return False
 
@@ -89,7 +89,7 @@ class EarlyStopping:
 
 @final
 class Progress:
-    """A bar with objective, validation metric, effective N and time left; quiet when the output is no terminal."""
+    """A bar with objective, validation metric, effective N and time left; quiet when the output is not a terminal."""
 
     def __init__(self, rounds: int, *, done: int = 0, title: str = "Training") -> None:
         from rich.console import Console

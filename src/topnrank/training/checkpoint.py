@@ -16,9 +16,9 @@ FILE = "checkpoint.safetensors"
 
 @final
 class Checkpoint:
-    """Saves parameters, accumulators and the memory of other callbacks after a round; stands last among the callbacks.
+    """Saves parameters, accumulators and the memory of other callbacks after a round; it must be the last callback.
 
-    Nothing of the random numbers needs saving: streams are keyed by seed and round.
+    Random numbers need no saving: streams are keyed by seed and round.
     """
 
     def __init__(
@@ -34,10 +34,14 @@ class Checkpoint:
         """What identifies the run: data fingerprint and parameters."""
         self.persistent = persistent
         self.seconds = seconds
-        """At least this long between two writes, and nine times as long as a write takes; time decides only how much is
-        done again, never the bits."""
+        """At least so long between two writes, and nine times as long as a write takes: it decides how much is done again
+        after a kill, never the bits."""
         self._due = -float("inf")
-        self._make_folder()
+        parent = self.path.parent
+        try:
+            parent.mkdir() if isinstance(parent, RemotePath) else parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OutputError(f"checkpoint folder {parent}: cannot be created ({error.strerror or error})") from error
 
     def after_round(self, engine: Engine, round_: Round) -> bool:
         """Writes when it is time, and when the run stops: killed right after, it must not train on."""
@@ -63,28 +67,16 @@ class Checkpoint:
             return None
         facts, arrays = read_file(self.path, "checkpoint")
         try:
-            self._check_same_run(facts["run"])
+            earlier = facts["run"]
+            for name in sorted(set(earlier) | set(self.run)):
+                if earlier.get(name) != self.run.get(name):
+                    raise ModelFileError(
+                        f"{self.path}: belongs to another run ({name} was {earlier.get(name)!r}, now it is "
+                        f"{self.run.get(name)!r}); give another checkpoint folder or delete this one"
+                    )
             for name, callback in self.persistent.items():
                 callback.recall(facts[f"memory.{name}"], without_prefix(f"memory.{name}.", arrays))
             state = State(without_prefix("parameter.", arrays), without_prefix("accumulator.", arrays))
             return state, int(facts["rounds_done"]), bool(facts["finished"])
         except KeyError as error:
             raise ModelFileError(f"{self.path}: lacks a part of the checkpoint ({error}); delete it") from error
-
-    def _make_folder(self) -> None:
-        folder = self.path.parent
-        try:
-            if isinstance(folder, RemotePath):
-                folder.mkdir()
-            else:
-                folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise OutputError(f"checkpoint folder {folder}: cannot be created ({error.strerror or error})") from error
-
-    def _check_same_run(self, earlier: Mapping[str, Any]) -> None:
-        for name in sorted(set(earlier) | set(self.run)):
-            if earlier.get(name) != self.run.get(name):
-                raise ModelFileError(
-                    f"{self.path}: belongs to another run ({name} was {earlier.get(name)!r}, now it is "
-                    f"{self.run.get(name)!r}); give another checkpoint folder or delete this one"
-                )

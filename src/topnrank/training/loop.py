@@ -5,28 +5,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from topnrank.engines import Engine, StepReport, TrainingTime
+from topnrank.engines import Engine, TrainingTime
 from topnrank.errors import DivergenceError
 from topnrank.training.schedule import Schedule
 
 
 @dataclass
 class Round:
-    """What one round of batches brought; callbacks may add metrics."""
+    """Loss and progress of one round of batches; callbacks may add metrics."""
 
     number: int
     """1, 2, ..."""
     iteration: int
-    """Batches visited so far, over all rounds"""
+    """Steps so far, over all rounds"""
     objective: float
-    """Mean loss of the lists visited"""
+    """Mean loss of the lists"""
     effective_n: float
     """Mean number of items per list that still count (smooth rank below N)"""
     moved: float
     """Squared distance the parameters moved in this round"""
     metrics: dict[str, float] = field(default_factory=dict)
     stop: bool = False
-    """Whether a callback has asked to stop; those after it can tell that this round is the last"""
+    """Whether a callback has asked to stop: those after it see that this round is the last"""
 
     def record(self) -> dict[str, float]:
         """One line of the training history."""
@@ -41,15 +41,15 @@ class Round:
 
 
 class Callback(Protocol):
-    """Watches training; may stop it."""
+    """Called after each round of training; may stop it."""
 
     def after_round(self, engine: Engine, round_: Round) -> bool:
-        """Called after each round; True stops the training."""
+        """What to do after a round; True stops the training."""
         ...
 
 
 def train(engine: Engine, schedule: Schedule, callbacks: Sequence[Callback] = (), *, done: int = 0) -> int:
-    """Visits the rounds of `schedule` from number `done` on until they end or a callback stops; returns rounds done."""
+    """Runs the rounds of `schedule` from number `done` on until they end or a callback stops; returns the rounds done."""
     for number in range(done, schedule.rounds):
         round_ = _run_round(engine, schedule, number)
         for callback in callbacks:
@@ -66,12 +66,8 @@ def _run_round(engine: Engine, schedule: Schedule, number: int) -> Round:
     for users in schedule.batches(number):
         report = engine.step(users, TrainingTime(iteration, min(iteration / last, 1.0)))
         iteration += 1
-        _check_finite(report, iteration)
+        if not (math.isfinite(report.value) and math.isfinite(report.moved)):
+            raise DivergenceError(f"training diverged in iteration {iteration}: the objective or a step is not finite")
         value, active = value + report.value, active + report.active
         lists, moved = lists + report.lists, moved + report.moved
     return Round(number + 1, iteration, value / lists, active / lists, moved)
-
-
-def _check_finite(report: StepReport, iteration: int) -> None:
-    if not (math.isfinite(report.value) and math.isfinite(report.moved)):
-        raise DivergenceError(f"training diverged in iteration {iteration}: the objective or a step is not finite")

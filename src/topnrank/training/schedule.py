@@ -1,4 +1,4 @@
-"""Which users are visited when: batches from streams keyed by seed and counter, so that a resumed run draws the same."""
+"""Which users are in which batch: drawn from streams keyed by seed and round, so that a resumed run draws the same."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class Schedule:
     """
 
     users: Int64Array
-    """The users who can be visited"""
+    """The users to draw from"""
     batch: int
     seed: int
     epochs: int | None = None
@@ -32,7 +32,7 @@ class Schedule:
 
     @property
     def batches_per_round(self) -> int:
-        """Visits in one round."""
+        """Steps in one round."""
         return 1 if self.epochs is None else -(-self.users.size // self.batch)
 
     def batches(self, round_: int) -> Iterator[Int64Array]:
@@ -50,10 +50,10 @@ AUTO_BATCH, AUTO_BATCHES = 100, 30
 
 
 def batch_count(batch_size: int | float | str, n_users: int) -> int:
-    """`batch_size` as a number of users: a float is a share of them, an int a count.
+    """`batch_size` as a number of users: a float is a fraction of them, an int a count.
 
-    "auto" is 100, or a thirtieth of the users where that is more: an item steps once for each batch that visits it, and with
-    more than some dozens of batches in a pass steps cost more and teach no more.
+    "auto" is 100, or a thirtieth of the users where that is more: an item is updated once in each batch that has it, and
+    more than some dozens of batches in a pass cost time and gain nothing.
     """
     if isinstance(batch_size, str):
         batch_size = max(AUTO_BATCH, n_users // AUTO_BATCHES)

@@ -11,7 +11,7 @@ from topnrank import DataError, Interactions, ParameterError
 from topnrank.data.frames import Columns
 from topnrank.spark.data.columns import checked_rows
 from topnrank.spark.data.interactions import SparkInteractions
-from topnrank.spark.data.partition import even_cuts
+from topnrank.spark.data.partition import even_boundaries
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 PAIRS = Columns(user="user", item="item")
@@ -174,7 +174,7 @@ def test_a_column_name_may_hold_dots_and_backticks(spark):
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=40), st.integers(1, 40))
 def test_cuts_leave_no_part_empty_and_none_much_larger_than_the_mean(counts, n_parts):
     n_parts = min(n_parts, len(counts))
-    cuts = even_cuts(np.array(counts), n_parts)
+    cuts = even_boundaries(np.array(counts), n_parts)
     assert (cuts[0], cuts[-1]) == (0, len(counts))
     assert (np.diff(cuts) > 0).all()
     largest = max(np.add.reduceat(counts, cuts[:-1]))

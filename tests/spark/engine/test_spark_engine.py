@@ -45,7 +45,6 @@ CASES = {
     ),
     "catalog, routed": (tnr.TopNRank(task="catalog", **LENGTH), {"blocks": 3} | ROUTED),
     "sampled, routed": (tnr.BPR(negatives=4, **LENGTH), {"blocks": 2} | ROUTED),
-    "adaptive, routed": (tnr.ListRank.authors(epochs=2), {"blocks": 2} | ROUTED),
 }
 
 
@@ -70,30 +69,6 @@ def test_lineage_is_cut_with_a_checkpoint_directory_and_without(spark, given, tm
     assert any(path.name.startswith("rdd-") for path in tmp_path.rglob("*"))
     for name, array in ours.fitted.arrays.items():
         assert_array_equal(again.fitted.arrays[name], array)  # the same number of blocks: the same bits
-
-
-LOCAL = {
-    "history": tnr.TopNRank(**LENGTH),
-    "factors": tnr.TopNRank(user_representation="factors", **LENGTH),
-    "catalog": tnr.TopNRank(task="catalog", **LENGTH),
-}
-
-
-@pytest.mark.parametrize("name", LOCAL)
-def test_local_passes_give_one_model_on_both_item_sides(spark, name):
-    kind, params = type(LOCAL[name]), LOCAL[name].get_params() | {"engine": "spark"}
-    with settings(spark, blocks=3, localPasses=2):
-        broadcast = kind(**params).fit(DATA)
-    with settings(spark, blocks=3, localPasses=2, **ROUTED):
-        assert_same_model(kind(**params).fit(DATA), broadcast)
-    with settings(spark, blocks=3):
-        exact = kind(**params).fit(DATA)
-    assert np.abs(exact.item_factors_ - broadcast.item_factors_).max() > 1e-3  # it is another algorithm
-
-
-def test_local_passes_and_a_step_that_adapts_itself_do_not_go_together(spark):
-    with settings(spark, localPasses=2), pytest.raises(tnr.ParameterError, match="localPasses must be 1"):
-        tnr.ListRank.authors(epochs=2, engine="spark").fit(DATA)
 
 
 def test_a_checkpoint_directory_that_is_not_shared_is_named_before_training(spark):
@@ -127,7 +102,7 @@ def test_rows_travel_only_where_they_are_needed(spark):
     data = tnr.Interactions.from_arrays(*far, ratings=np.tile([1.0, 5.0], 7))
     model = tnr.TopNRank(factors=8)
     prepared = prepare(data, model.policy(), model.selection())
-    problem = model.problem(prepared.rows, prepared.fixed)
+    problem = model.problem(prepared.rows, prepared.frozen)
     with settings(spark, blocks=2, **ROUTED):
         engine = make_engine("spark", problem, model.start_state(data.n_users, data.n_items))
         engine.step(np.array([0]))

@@ -16,10 +16,12 @@ from topnrank import (
     UnknownIdError,
     evaluate,
 )
+from topnrank.data.feedback.by_name import feedback_from
 from topnrank.evaluation import METRICS
 from topnrank.spark.data.interactions import SparkInteractions
-from topnrank.spark.jobs.distributed_model import DistributedModel, Learned
-from topnrank.spark.jobs.evaluate import Question, evaluate_blocks
+from topnrank.spark.jobs.distributed_model import DistributedModel, ItemParameters
+from topnrank.spark.jobs.evaluate import EvaluationOptions, evaluate_blocks
+from topnrank.spark.jobs.prepare import prepare_blocks
 from topnrank.spark.jobs.recommend import recommend_blocks
 from topnrank.spark.jobs.score import score_rows
 
@@ -55,19 +57,19 @@ def model(rated):
 
 
 @pytest.fixture(scope="module")
-def served(spark, model):
+def distributed(spark, model):
     found = DistributedModel.of_local(model, spark)
     assert found.n_blocks == 2
     yield found
     found.unpersist()
 
 
-def test_all_users_get_the_lists_of_one_machine(served, model):
-    found = collected(recommend_blocks(served, n=7))
+def test_all_users_get_the_lists_of_one_machine(distributed, model):
+    found = collected(recommend_blocks(distributed, n=7))
     pd.testing.assert_frame_equal(table(found), table(model.recommend(n=7).to_pandas()), check_dtype=False)
 
 
-def test_some_users_and_options_give_the_lists_of_one_machine(spark, served, model):
+def test_some_users_and_options_give_the_lists_of_one_machine(spark, distributed, model):
     users = [model.user_ids_[3], model.user_ids_[30], model.user_ids_[31]]
     items = model.item_ids_
     options = {
@@ -79,50 +81,50 @@ def test_some_users_and_options_give_the_lists_of_one_machine(spark, served, mod
         "max_per_group": 3,
     }
     asked = spark.createDataFrame([(user,) for user in [*users, users[0]]], "who string")
-    found = collected(recommend_blocks(served, asked, user_column="who", n=5, **options))
+    found = collected(recommend_blocks(distributed, asked, user_column="who", n=5, **options))
     pd.testing.assert_frame_equal(
         table(found), table(model.recommend(users, n=5, **options).to_pandas()), check_dtype=False
     )
 
 
-def test_unknown_users_are_an_error_or_left_out(spark, served, model):
+def test_unknown_users_are_an_error_or_left_out(spark, distributed, model):
     asked = spark.createDataFrame([(model.user_ids_[0],), ("nobody",)], "user string")
     with pytest.raises(UnknownIdError, match="does not know 1 of the users, for example 'nobody'"):
-        recommend_blocks(served, asked)
-    assert recommend_blocks(served, asked, n=3, unknown="skip").count() == 3
+        recommend_blocks(distributed, asked)
+    assert recommend_blocks(distributed, asked, n=3, unknown="skip").count() == 3
 
 
-def test_wishes_that_cannot_be_met_are_refused(spark, served):
+def test_wishes_that_cannot_be_met_are_refused(spark, distributed):
     with pytest.raises(UnknownIdError, match="does not know item 12345"):
-        recommend_blocks(served, exclude=[12345])
+        recommend_blocks(distributed, exclude=[12345])
     with pytest.raises(ParameterError, match="items by user is not possible on Spark"):
-        recommend_blocks(served, items={"u0": [1]})
+        recommend_blocks(distributed, items={"u0": [1]})
     with pytest.raises(ParameterError, match="an option"):
-        recommend_blocks(served, histories={})
+        recommend_blocks(distributed, histories={})
     with pytest.raises(ParameterError, match="no column 'user', only 'id'"):
-        recommend_blocks(served, spark.range(1))
+        recommend_blocks(distributed, spark.range(1))
 
 
-def test_scores_of_pairs_are_those_of_one_machine(spark, served, model, rated):
+def test_scores_of_pairs_are_those_of_one_machine(spark, distributed, model, rated):
     _, test = rated
-    found = collected(score_rows(served, spark.createDataFrame(test), ("user", "item"), "s", drop=False))
+    found = collected(score_rows(distributed, spark.createDataFrame(test), ("user", "item"), "s", drop=False))
     assert list(found.columns) == [*test.columns, "s"]
     known = found["user"].isin(model.user_ids_) & found["item"].isin(model.item_ids_)
     assert (len(found), int(known.sum())) == (len(test), len(test) - 3)
     assert found["s"][~known].isna().all()
     expected = model.score(found["user"][known].tolist(), found["item"][known].tolist())
     np.testing.assert_array_equal(found["s"][known], expected)
-    assert score_rows(served, spark.createDataFrame(test), ("user", "item"), "s", drop=True).count() == known.sum()
+    assert score_rows(distributed, spark.createDataFrame(test), ("user", "item"), "s", drop=True).count() == known.sum()
 
 
-def test_rows_that_are_others_each_time_they_are_read_have_the_scores_of_their_own(spark, served, model):
+def test_rows_that_are_others_each_time_they_are_read_have_the_scores_of_their_own(spark, distributed, model):
     items = ", ".join(f"{item}L" for item in model.item_ids_)
     drawn = spark.range(100).selectExpr(
         f"'{model.user_ids_[5]}' AS user",
         f"element_at(array({items}), 1 + int(30 * rand())) AS item",
         "map('a', id) AS other",
     )
-    found = collected(score_rows(served, drawn, ("user", "item"), "s", drop=False))
+    found = collected(score_rows(distributed, drawn, ("user", "item"), "s", drop=False))
     np.testing.assert_array_equal(found["s"], model.score(model.user_ids_[5], found["item"].tolist()))
     assert sorted(dict(pairs)["a"] for pairs in found["other"]) == list(range(100))
 
@@ -130,15 +132,15 @@ def test_rows_that_are_others_each_time_they_are_read_have_the_scores_of_their_o
 @pytest.mark.parametrize(
     "arguments",
     [
-        {"task": "rated", "metrics": EVERY_METRIC},
-        {"task": "catalog", "metrics": EVERY_METRIC, "relevant": 3.0},
-        {"task": "catalog", "metrics": ["auc", "err"], "exclude_seen": False, "relevant": None},
+        {"protocol": "rated", "metrics": EVERY_METRIC},
+        {"protocol": "catalog", "metrics": EVERY_METRIC, "relevant": 3.0},
+        {"protocol": "catalog", "metrics": ["auc", "err"], "exclude_seen": False, "relevant": None},
     ],
 )
-def test_evaluation_gives_the_numbers_of_one_machine(spark, served, model, rated, arguments):
+def test_evaluation_gives_the_numbers_of_one_machine(spark, distributed, model, rated, arguments):
     expected = evaluate(model, Interactions.from_frame(rated[1], columns=RATED), **arguments)
-    question = Question(**arguments, per_user=True)
-    found = evaluate_blocks(served, spark.createDataFrame(rated[1]).repartition(3), RATED, question)
+    question = EvaluationOptions(**arguments, per_user=True)
+    found = evaluate_blocks(distributed, spark.createDataFrame(rated[1]).repartition(3), RATED, question)
     assert found.values == pytest.approx(expected.values, rel=1e-12)
     assert found.convention == expected.convention
     assert found.to_dict().keys() == expected.to_dict().keys()
@@ -149,8 +151,8 @@ def test_evaluation_gives_the_numbers_of_one_machine(spark, served, model, rated
         np.testing.assert_array_equal(found.per_user[name], values)
 
 
-def test_values_of_users_are_not_collected_unless_asked_for(spark, served, rated):
-    found = evaluate_blocks(served, spark.createDataFrame(rated[1]), RATED)
+def test_values_of_users_are_not_collected_unless_asked_for(spark, distributed, rated):
+    found = evaluate_blocks(distributed, spark.createDataFrame(rated[1]), RATED)
     assert (found.per_user, len(found.user_ids)) == ({}, 0)
 
 
@@ -165,18 +167,18 @@ def test_values_of_users_are_not_collected_unless_asked_for(spark, served, rated
         ({"rating": 2.0}, "no test row is relevant by the rule rating >= 4: values lie between 2 and 2"),
     ],
 )
-def test_test_rows_that_say_nothing_are_refused(spark, served, rated, change, message):
+def test_test_rows_that_say_nothing_are_refused(spark, distributed, rated, change, message):
     test = rated[1].assign(**change).drop_duplicates(["user", "item"])
     with pytest.raises(DataError, match=message):
-        evaluate_blocks(served, spark.createDataFrame(test), RATED)
+        evaluate_blocks(distributed, spark.createDataFrame(test), RATED)
 
 
-def test_training_rows_and_repeated_rows_are_no_test_rows(spark, served, rated):
+def test_training_rows_and_repeated_rows_are_no_test_rows(spark, distributed, rated):
     train = spark.createDataFrame(rated[0])
     with pytest.raises(DataError, match="every test row is also a training row"):
-        evaluate_blocks(served, train, RATED, Question(protocol="catalog"))
+        evaluate_blocks(distributed, train, RATED, EvaluationOptions(protocol="catalog"))
     with pytest.raises(DataError, match="must occur once"):
-        evaluate_blocks(served, train.union(train), RATED)
+        evaluate_blocks(distributed, train.union(train), RATED)
 
 
 MODELS = {
@@ -194,14 +196,25 @@ def test_every_kind_of_model_scores_as_on_one_machine(spark, name):
     frame = ratings(n_users=20) if name == "ease by users" else ratings()
     train, test = halves(frame)
     model = MODELS[name].fit(Interactions.from_frame(train, columns=RATED))
-    served = DistributedModel.of_local(model, spark)
+    distributed = DistributedModel.of_local(model, spark)
     expected = evaluate(model, Interactions.from_frame(test, columns=RATED), protocol="catalog", metrics="ndcg@5")
-    question = Question(protocol="catalog", metrics="ndcg@5", per_user=True)
-    found = evaluate_blocks(served, spark.createDataFrame(test), RATED, question)
+    question = EvaluationOptions(protocol="catalog", metrics="ndcg@5", per_user=True)
+    found = evaluate_blocks(distributed, spark.createDataFrame(test), RATED, question)
     np.testing.assert_array_equal(found.per_user["ndcg@5"], expected.per_user["ndcg@5"])
-    lists = collected(recommend_blocks(served, n=3))
+    lists = collected(recommend_blocks(distributed, n=3))
     pd.testing.assert_frame_equal(table(lists), table(model.recommend(n=3).to_pandas()), check_dtype=False)
-    served.unpersist()
+    distributed.unpersist()
+
+
+def from_prepared_blocks(model, data):
+    """The items' part of a local model, beside the users' part made of prepared blocks."""
+    prepared = prepare_blocks(data, feedback_from(model.recipe_.feedback, model_rows(data)), model.recipe_)
+    scorer = model.recipe_.with_channels(prepared.frozen.channels)
+    return DistributedModel.of_blocks(ItemParameters.of(model), data, prepared.blocks, scorer)
+
+
+def model_rows(data):
+    return data.blocks.first().interactions(data.n_items, data.type_names)
 
 
 @pytest.mark.parametrize(
@@ -214,20 +227,20 @@ def test_every_kind_of_model_scores_as_on_one_machine(spark, name):
     ],
 )
 def test_users_parts_made_of_training_blocks_are_those_of_fit(spark, local):
-    """What is learned about items and the blocks of training rows are enough: nothing of the users is collected."""
+    """Item parameters and the prepared blocks of training rows are enough: nothing of the users is collected."""
     train, _ = halves(ratings())
     data = SparkInteractions.from_frame(spark.createDataFrame(train), RATED, blocks=3)
     model = local.fit(Interactions.from_frame(train, columns=RATED))
-    served = DistributedModel.of_rows(Learned.of(model), data)
-    again = served.to_local()
-    assert served.local is None
+    distributed = from_prepared_blocks(model, data)
+    again = distributed.to_local()
+    assert distributed.local is None
     assert again.fitted.arrays.keys() == model.fitted.arrays.keys()
     for name, array in model.fitted.arrays.items():
         np.testing.assert_array_equal(again.fitted.arrays[name], array, err_msg=name)
     np.testing.assert_array_equal(again.fitted.indices, model.fitted.indices)
     assert again.recommend(n=3).equals(model.recommend(n=3))
     data.unpersist()
-    served.unpersist()
+    distributed.unpersist()
 
 
 @pytest.mark.parametrize("policy", [WEIGHTS, ConversionRate(target="buy")])
@@ -238,11 +251,18 @@ def test_events_weigh_in_the_cluster_what_they_weighted_in_training(spark, polic
     local = TopNRank(task="rated", feedback=policy, type_vectors=True, **SMALL)
     model = local.fit(Interactions.from_frame(train, columns=EVENTS))
     data = SparkInteractions.from_frame(spark.createDataFrame(train), EVENTS, blocks=3)
-    served = DistributedModel.of_rows(Learned.of(model), data)
-    np.testing.assert_array_equal(served.to_local().fitted.arrays["seen_values"], model.fitted.arrays["seen_values"])
+    if policy is WEIGHTS:
+        distributed = from_prepared_blocks(model, data)
+    else:
+        distributed = DistributedModel.of_local(model, spark, like=data)
+    np.testing.assert_array_equal(
+        distributed.to_local().fitted.arrays["seen_values"], model.fitted.arrays["seen_values"]
+    )
     expected = evaluate(model, model.weigh(Interactions.from_frame(test, columns=EVENTS)), metrics="ndcg@3")
-    found = evaluate_blocks(served, spark.createDataFrame(test), EVENTS, Question(metrics="ndcg@3", per_user=True))
+    found = evaluate_blocks(
+        distributed, spark.createDataFrame(test), EVENTS, EvaluationOptions(metrics="ndcg@3", per_user=True)
+    )
     np.testing.assert_array_equal(found.per_user["ndcg@3"], expected.per_user["ndcg@3"])
     assert found.convention == expected.convention
     data.unpersist()
-    served.unpersist()
+    distributed.unpersist()

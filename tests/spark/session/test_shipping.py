@@ -13,6 +13,7 @@ import pytest
 
 import topnrank
 from topnrank import ParameterError
+from topnrank.spark.session import shipping
 from topnrank.spark.session.shipping import package_archive, package_digest, ship_package
 
 SUPPORT = Path(__file__).parents[2] / "support"
@@ -75,6 +76,18 @@ def test_the_setting_has_three_values(spark):
         spark.conf.set("spark.topnrank.ship", before)
 
 
+def test_executors_with_another_version_are_refused_when_training_starts(spark, monkeypatch):
+    monkeypatch.setattr(shipping, "_checked", set())
+    topnrank.TopNRank(engine="spark", factors=2, epochs=1).fit(topnrank.synthetic(20, 10, seed=1))
+    assert shipping._checked == {spark.sparkContext.applicationId}  # asked once for each application
+    monkeypatch.setattr(shipping, "package_digest", lambda: "another")
+    topnrank.TopNRank(engine="spark", factors=2, epochs=1).fit(topnrank.synthetic(20, 10, seed=1))
+    shipping._checked.clear()
+    with pytest.raises(ParameterError, match=r"the executor at .* has another topnrank than the driver \(version"):
+        topnrank.TopNRank(engine="spark", factors=2, epochs=1).fit(topnrank.synthetic(20, 10, seed=1))
+    assert not shipping._checked
+
+
 def test_the_archive_is_the_package_and_always_the_same(tmp_path, monkeypatch):
     monkeypatch.setenv("TOPNRANK_CACHE", str(tmp_path / "one"))
     one = package_archive()
@@ -111,12 +124,12 @@ IN_ARCHIVE = """
 import sys
 sys.path.insert(1, sys.argv[1])
 import numpy as np, topnrank
-from topnrank.kernels import _jit
+from topnrank.kernels import jit
 from topnrank.losses._links_kernel import apply_link
 from topnrank.spark.session.shipping import package_digest
 s, slope = np.empty(2), np.empty(2)
 apply_link(True, np.array([0.0, 1.0]), s, slope)
-print(topnrank.__path__[0], _jit.cache_folder(), package_digest(), *s)
+print(topnrank.__path__[0], jit.cache_folder(), package_digest(), *s)
 """
 
 

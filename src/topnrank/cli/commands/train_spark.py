@@ -56,10 +56,10 @@ def fit_in_cluster(
     if checkpoint is not None:
         output.note(f"after an interruption the same command goes on from {checkpoint}")
     watch, started = TrafficWatch(), time.perf_counter()
-    served = train_on_blocks(model, data, checkpoint, progress=not output.quiet, callbacks=[watch])
+    distributed = train_on_blocks(model, data, checkpoint, progress=not output.quiet, callbacks=[watch])
     seconds = time.perf_counter() - started
-    fitted = served.to_local()
-    served.unpersist()
+    fitted = distributed.to_local()
+    distributed.unpersist()
     data.unpersist()
     log_training_notes(fitted, fitted.fitted.indptr, output)
     watch.log(output)

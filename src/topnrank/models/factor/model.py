@@ -22,7 +22,7 @@ from topnrank.models.factor.new_users import score_histories
 from topnrank.models.factor.partial_fit import add_rows
 from topnrank.models.factor.prepare import Selection
 from topnrank.models.factor.recipe import GROUPS, Recipe, Task
-from topnrank.models.factor.run import ValidationOptions, fit_model
+from topnrank.models.factor.run import RunOptions, fit_model
 from topnrank.models.linear.neighbors import neighbor_term
 from topnrank.models.parameters import (
     AUTO,
@@ -209,8 +209,8 @@ class FactorModel(Model):
         """
         check_interactions(data)
         recipe = self.resolve(data)
-        options = ValidationOptions.of(data, validation, metric, patience)
-        self._fitted = fit_model(self, recipe, data, options, checkpoint, progress, callbacks)
+        options = RunOptions(checkpoint, progress, callbacks)
+        self._fitted = fit_model(self, recipe, data, validation, metric, patience, options)
         return self
 
     def partial_fit(self, data: Interactions, *, epochs: int = 5) -> Self:

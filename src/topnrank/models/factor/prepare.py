@@ -142,25 +142,30 @@ def prepare(
     policy = fitted_feedback(feedback_from(feedback, data), data)
     weighted = policy(data)
     if strict:
-        (_check_likes if selection.relevant_only else _check_teaches)(weighted, selection)
+        check_trainable(weighted, selection)
     residuals = None
     if selection.user_representation == "history":
         known = earlier.residuals if earlier is not None else None
         residuals = known or _residuals(weighted, policy, selection)
-    rows = _rows(weighted, residuals, selection)
-    rows, frozen = _frozen_terms(rows, weighted, selection) if earlier is None else (rows, earlier.frozen)
-    if isinstance(residuals, TypeChannels):
-        frozen = frozen._replace(channels=len(residuals.weights))
-    info = fit_info(data.fingerprint(), _value(weighted, selection), policy, residuals)
+    rows = training_lists(weighted, residuals, selection)
+    if earlier is None:
+        likes = likes_of(rows, data.n_items, like_sessions(weighted, rows.gains > 0, selection.ridge))
+        counts = np.bincount(likes.items, minlength=data.n_items)
+        frozen, neighbor_scores = fit_frozen_terms(selection, residuals, counts, likes)
+        rows = rows if neighbor_scores is None else add_neighbor_scores(rows, neighbor_scores)
+    else:
+        channels = len(residuals.weights) if isinstance(residuals, TypeChannels) else earlier.frozen.channels
+        frozen = earlier.frozen._replace(channels=channels)
+    info = fit_info(data.fingerprint(), value_kind(weighted, selection), policy, residuals)
     return Prepared(weighted, rows, residuals, info, frozen)
 
 
-def _value(weighted: Interactions, selection: Selection) -> Literal["ratings", "weights"]:
+def value_kind(weighted: Interactions, selection: Selection) -> Literal["ratings", "weights"]:
     """What the number of a row is: its rating, or where there is none, or types have vectors, its weight."""
     return "weights" if weighted.ratings is None or selection.by_type else "ratings"
 
 
-def _rows(
+def training_lists(
     weighted: Interactions, residuals: RatingResiduals | TypeChannels | None, selection: Selection
 ) -> TrainingLists:
     """The training lists: weights, what histories know of each row, how much it counts there, whether it is listed."""
@@ -168,7 +173,7 @@ def _rows(
     assert weights is not None
     e = NO_RESIDUALS
     if residuals is not None:
-        values = weighted.ratings if _value(weighted, selection) == "ratings" else weights
+        values = weighted.ratings if value_kind(weighted, selection) == "ratings" else weights
         assert values is not None
         e = residuals.of(weighted.indptr, weighted.indices, values)
     rows = TrainingLists(weighted.indptr, weighted.indices, weights, e)
@@ -199,11 +204,16 @@ def fit_info(
 def _residuals(weighted: Interactions, policy: Feedback, selection: Selection) -> RatingResiduals | TypeChannels:
     """What histories know of a row beside its item: how it was rated, or its type."""
     if selection.by_type:
-        base = timeless(policy)
-        if not isinstance(base, EventWeights):
-            raise DataError("type_vectors=True needs a weight for each feedback type: give feedback=EventWeights(...)")
-        return TypeChannels(tuple(base.weights.values()))
+        return type_channels(policy)
     return RatingResiduals.fit(weighted.indptr, weighted.indices, values_of(weighted), weighted.n_items)
+
+
+def type_channels(policy: Feedback) -> TypeChannels:
+    """The weights of the feedback types, each of which has history vectors of its own."""
+    base = timeless(policy)
+    if not isinstance(base, EventWeights):
+        raise DataError("type_vectors=True needs a weight for each feedback type: give feedback=EventWeights(...)")
+    return TypeChannels(tuple(base.weights.values()))
 
 
 def values_of(weighted: Interactions) -> Float32Array:
@@ -213,34 +223,51 @@ def values_of(weighted: Interactions) -> Float32Array:
     return values
 
 
-def _frozen_terms(rows: TrainingLists, data: Interactions, selection: Selection) -> tuple[TrainingLists, FrozenTerms]:
-    """Chances and neighbors; the rows with what the neighbors say of each like when its user is left out."""
-    liked, n_items = rows.gains > 0, data.n_items
-    sampling_weights = None
-    if selection.negatives and selection.popular:
-        sampling_weights = item_sampling_weights(np.bincount(rows.items[liked], minlength=n_items))
-    if selection.ridge is None:
-        return rows, FrozenTerms(None, sampling_weights)
+def likes_of(rows: TrainingLists, n_items: int, sessions: Int64Array = NO_SESSIONS) -> LikedItems:
+    """The rows with a weight above 0, whose `sessions` are given."""
+    liked = rows.gains > 0
     indptr = np.concatenate([[0], np.cumsum(liked)])[rows.indptr].astype(np.int64)
     recency_weights = rows.recency_weights[liked] if rows.recency_weights.size else EQUAL_RECENCY
-    sessions = like_sessions(data, liked, selection.ridge)
-    likes = LikedItems(indptr, rows.items[liked], n_items, recency_weights, sessions)
+    return LikedItems(indptr, rows.items[liked], n_items, recency_weights, sessions)
+
+
+def fit_frozen_terms(
+    selection: Selection, residuals: RatingResiduals | TypeChannels | None, counts: IntArray, likes: LikedItems
+) -> tuple[FrozenTerms, Float32Array | None]:
+    """What training takes from the likes of all users, and for each like the neighbors' score when its user is left out.
+
+    `counts` are the likes of each item; no scores where the model has no neighbors.
+    """
+    channels = len(residuals.weights) if isinstance(residuals, TypeChannels) else 1
+    sampling_weights = item_sampling_weights(counts) if selection.negatives and selection.popular else None
+    if selection.ridge is None:
+        return FrozenTerms(None, sampling_weights, channels=channels), None
     solved = fit_neighbors(likes, selection.ridge, left_out=True)
-    neighbor_scores = np.zeros(rows.items.size, np.float32)
-    neighbor_scores[liked] = solved.neighbor_scores
     scale = NEIGHBOR_SCORE_OF_A_LIKE / max(float(np.abs(solved.neighbor_scores).mean()), 1e-6)
-    return rows._replace(neighbor_scores=neighbor_scores), FrozenTerms(solved.neighbors, sampling_weights, scale)
+    return FrozenTerms(solved.neighbors, sampling_weights, scale, channels), solved.neighbor_scores
 
 
-def like_sessions(data: Interactions, liked: BoolArray, ridge: Ridge) -> Int64Array:
-    """The sessions of the liked rows of `data`, or nothing where users stand for themselves."""
-    return NO_SESSIONS if ridge.sessions is None else sessions_of(data, ridge.sessions)[liked]
+def add_neighbor_scores(rows: TrainingLists, of_likes: Float32Array) -> TrainingLists:
+    """The lists with the neighbors' scores of their likes."""
+    neighbor_scores = np.zeros(rows.items.size, np.float32)
+    neighbor_scores[rows.gains > 0] = of_likes
+    return rows._replace(neighbor_scores=neighbor_scores)
+
+
+def like_sessions(data: Interactions, liked: BoolArray, ridge: Ridge | None) -> Int64Array:
+    """The sessions of the liked rows of `data`; empty where a user's likes are together."""
+    return NO_SESSIONS if ridge is None or ridge.sessions is None else sessions_of(data, ridge.sessions)[liked]
 
 
 def item_sampling_weights(counts: IntArray) -> Int64Array:
     """Whole numbers proportional to sqrt(likes + 1) of each item."""
     sampling_weights: Int64Array = np.round(SAMPLING_UNIT * np.sqrt(counts + 1.0)).astype(np.int64)
     return sampling_weights
+
+
+def check_trainable(weighted: Interactions, selection: Selection) -> None:
+    """DataError where nothing can be learned from the rows."""
+    (_check_likes if selection.relevant_only else _check_order)(weighted, selection)
 
 
 def _check_likes(data: Interactions, selection: Selection) -> None:
@@ -261,7 +288,7 @@ def _check_likes(data: Interactions, selection: Selection) -> None:
         )
 
 
-def _check_teaches(data: Interactions, selection: Selection) -> None:
+def _check_order(data: Interactions, selection: Selection) -> None:
     """Some user must have two items with different weights: only that is an order to learn."""
     weights, sizes = data.weights, np.diff(data.indptr)
     assert weights is not None

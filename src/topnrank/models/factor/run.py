@@ -1,189 +1,234 @@
-"""One training run: validation, callbacks, checkpoint, and the training loop in between."""
+"""One training run, whatever the engine: validation, callbacks, checkpoint, and the training loop in between."""
 
 import copy
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from topnrank._typing import IntArray
 from topnrank.data.interactions import Interactions
-from topnrank.engines import Engine, make_engine
+from topnrank.engines import Engine, Problem, State, make_engine
 from topnrank.errors import DataError, DivergenceError
 from topnrank.evaluation import evaluate, split_per_user
 from topnrank.evaluation.labels import LIKED_FROM, relevance
 from topnrank.evaluation.metrics import parse_metrics
 from topnrank.models.base import FitInfo, Fitted
 from topnrank.models.factor.fitted import fitted_arrays
-from topnrank.models.factor.prepare import Prepared, prepare
+from topnrank.models.factor.prepare import FrozenTerms, Prepared, prepare
 from topnrank.models.factor.recipe import Recipe
 from topnrank.models.parameters import require_integer
 from topnrank.models.persistence import encode
-from topnrank.scorers import Parameters
+from topnrank.rng import mix
+from topnrank.scorers import Parameters, TrainingLists
 from topnrank.training import Callback, Checkpoint, EarlyStopping, Progress, Recorder, Tolerance, train
 
 if TYPE_CHECKING:
     from topnrank.models.factor.model import FactorModel
+
+AnyArray = np.ndarray[Any, Any]
 
 _NOT_PART_OF_A_RUN = ("num_threads", "engine")
 """Parameters that may differ when a run resumes: they do not change what is computed."""
 
 
 @dataclass(frozen=True)
-class ValidationOptions:
-    """What to train on, what to validate on, and when to stop."""
+class RunOptions:
+    """How a run is followed: the arguments of `fit` with these names."""
 
-    train: Interactions
-    held_out: Interactions | None
+    checkpoint: str | os.PathLike[str] | None = None
+    progress: bool = False
+    callbacks: Sequence[Callback] = ()
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """What a run trains on; the rows themselves may be in a cluster."""
+
+    lists: TrainingLists
+    """Of all users; items may be left out where the engine has the lists"""
+    n_users: int
+    n_items: int
+    frozen: FrozenTerms
+    info: FitInfo
+    digest: Callable[[], str]
+    """Digest of the rows, for checkpoints"""
+    make_engine: Callable[[Problem, State], Engine]
+
+
+@dataclass(frozen=True)
+class Validation:
+    """A metric on held-out rows, by which training stops early and the best round is kept."""
+
+    measure: Callable[[Engine], float]
     metric: str
     patience: int
+    digest: str
+    """Of the held-out rows"""
 
-    @classmethod
-    def of(
-        cls, data: Interactions, validation: Interactions | float | None, metric: str, patience: int
-    ) -> "ValidationOptions":
-        """Checks, and splits when `validation` is a fraction."""
-        parse_metrics(metric)
-        require_integer("fit: patience", patience, 1)
-        if validation is None or isinstance(validation, Interactions):
-            return cls(data, validation, metric, patience)
-        train_part, held_out = split_per_user(data, test=validation, seed=0)
-        return cls(train_part, held_out, metric, patience)
+    def __post_init__(self) -> None:
+        check_stopping(self.metric, self.patience)
+
+
+class Outcome(NamedTuple):
+    """Result of a run."""
+
+    engine: Engine
+    best: Parameters | None
+    """The parameters of the best round, where it was validated; else the engine's are to be kept"""
+    info: FitInfo
+
+
+def check_stopping(metric: str, patience: int) -> None:
+    """ParameterError for an unknown metric, or a patience that is not an integer of at least 1."""
+    parse_metrics(metric)
+    require_integer("fit.patience", patience, 1)
+
+
+def run(
+    model: "FactorModel", recipe: Recipe, data: TrainingData, validation: Validation | None, options: RunOptions
+) -> Outcome:
+    """Starts or resumes a training, and goes on to its end."""
+    recorder, saved, checkpoint = Recorder(), None, options.checkpoint
+    stopping = None
+    if validation is not None:
+        stopping = EarlyStopping(validation.measure, validation.metric, validation.patience)
+    schedule, done, finished = recipe.schedule(data.lists), 0, False
+    state = recipe.start_state(data.n_users, data.n_items, data.frozen)
+    if checkpoint is not None:
+        identity = {
+            "model": model.name,
+            "data": f"{data.n_users} users, {data.n_items} items, {data.digest()}",
+            "validation": validation and f"{validation.metric}, patience {validation.patience}, {validation.digest}",
+            **{name: encode(value) for name, value in recipe.settings.items() if name not in _NOT_PART_OF_A_RUN},
+        }
+        persistent = {"recorder": recorder} | ({"stopping": stopping} if stopping else {})
+        saved = Checkpoint(checkpoint, identity, persistent)
+        if (earlier := saved.resume()) is not None:
+            state, done, finished = earlier
+    engine = data.make_engine(recipe.problem(data.lists, data.frozen), state)
+    if not finished:
+        callbacks: list[Callback] = [*([stopping] if stopping else []), recorder, *options.callbacks]
+        if recipe.tolerance > 0.0:
+            callbacks.append(Tolerance(recipe.tolerance))
+        with ExitStack() as stack:
+            if options.progress:
+                title = type(model).__name__
+                callbacks.append(stack.enter_context(Progress(schedule.rounds, done=done, title=title)))
+            if saved is not None:
+                callbacks.append(saved)
+            try:
+                done = train(engine, schedule, callbacks, done=done)
+            except DivergenceError as error:
+                good = saved is not None and saved.path.exists()
+                kept = f"; the last good checkpoint is in {checkpoint}" if good else ""
+                raise DivergenceError(
+                    f"{type(model).__name__}: {error}, with learning_rate={recipe.learning_rate}{kept}; "
+                    "try a smaller learning_rate"
+                ) from None
+        if saved is not None:
+            saved.write(engine, done, finished=True)
+    info = replace(data.info, task=recipe.task, history=recorder.records, rounds=done, best_round=done)
+    if stopping is None:
+        return Outcome(engine, None, info)
+    info = replace(info, best_round=stopping.best_round, validation={stopping.metric: stopping.best_value})
+    return Outcome(engine, stopping.best, info)
 
 
 def fit_model(
     model: "FactorModel",
     recipe: Recipe,
     data: Interactions,
-    options: ValidationOptions,
-    checkpoint: str | os.PathLike[str] | None,
-    progress: bool,
-    callbacks: Sequence[Callback],
+    validation: Interactions | float | None,
+    metric: str,
+    patience: int,
+    options: RunOptions,
 ) -> Fitted:
-    """The fitted state of `model` after a training by `recipe`."""
-    prepared = prepare(options.train, recipe.feedback, recipe.selection)
-    run = Run(model, recipe, prepared, options, checkpoint=checkpoint, extra=callbacks)
-    with ExitStack() as stack:
-        try:
-            parameters, info = run.go(stack if progress else None)
-        except DivergenceError as error:
-            kept = f"; the last good checkpoint is in {checkpoint}" if run.has_checkpoint() else ""
-            raise DivergenceError(
-                f"{type(model).__name__}: {error}, with learning_rate={recipe.learning_rate}{kept}; "
-                "try a smaller learning_rate"
-            ) from None
-    if options.train is not data:  # rows held out by us are the user's all the same: seen, and part of the history
+    """The fitted state of `model` after a training on rows in memory; see `FactorModel.fit`."""
+    check_stopping(metric, patience)
+    rows = data
+    if validation is not None and not isinstance(validation, Interactions):
+        rows, validation = split_per_user(data, test=validation, seed=0)
+    prepared = prepare(rows, recipe.feedback, recipe.selection)
+    training = TrainingData(
+        prepared.rows,
+        rows.n_users,
+        rows.n_items,
+        prepared.frozen,
+        prepared.info,
+        lambda: f"{data_digest(rows):016x}",
+        lambda problem, state: make_engine(recipe.engine, problem, state, recipe.num_threads),
+    )
+    early = None if validation is None else _validation(model, recipe, prepared, validation, metric, patience)
+    engine, best, info = run(model, recipe, training, early, options)
+    if rows is not data:  # rows held out by us are the user's all the same: seen, and part of the history
         prepared = prepare(data, recipe.feedback, recipe.selection, strict=False, earlier=prepared)
         info = replace(info, fingerprint=prepared.info.fingerprint)
-    fitted = Fitted.of(prepared.data, fitted_arrays(recipe, parameters, prepared), info)
+    arrays = fitted_arrays(recipe, engine.state.parameters if best is None else best, prepared)
+    fitted = Fitted.of(prepared.data, arrays, info)
     fitted.cached(Recipe, lambda: recipe)
     return fitted
 
 
-class Run:
-    """Ties a recipe, its data and its callbacks to the training loop."""
+def _validation(
+    model: "FactorModel", recipe: Recipe, prepared: Prepared, held_out: Interactions, metric: str, patience: int
+) -> Validation:
+    """Early stopping by a metric on held-out rows in memory; refused when no order of them could be wrong."""
 
-    def __init__(
-        self,
-        model: "FactorModel",
-        recipe: Recipe,
-        prepared: Prepared,
-        options: ValidationOptions,
-        *,
-        checkpoint: str | os.PathLike[str] | None,
-        extra: Sequence[Callback],
-    ) -> None:
-        self.model, self.recipe, self.prepared, self.options, self.extra = model, recipe, prepared, options, extra
-        self.info = replace(prepared.info, task=recipe.task)
-        self.recorder = Recorder()
-        self.stopping: EarlyStopping | None = None
-        if options.held_out is not None:
-            self.held_out = self._weighted(options.held_out)
-            self.stopping = EarlyStopping(self._measure, options.metric, options.patience)
-        persistent = {"recorder": self.recorder} | ({"stopping": self.stopping} if self.stopping else {})
-        self.checkpoint = Checkpoint(checkpoint, self._identity(), persistent) if checkpoint is not None else None
-
-    def go(self, bar: ExitStack | None) -> tuple[Parameters, FitInfo]:
-        """Starts or resumes, trains to the end, and returns the parameters to keep and what is known of the training."""
-        schedule = self.recipe.schedule(self.prepared.rows)
-        data, frozen = self.prepared.data, self.prepared.frozen
-        state = self.recipe.start_state(data.n_users, data.n_items, frozen)
-        done, finished = 0, False
-        if self.checkpoint is not None and (earlier := self.checkpoint.resume()) is not None:
-            state, done, finished = earlier
-        problem = self.recipe.problem(self.prepared.rows, frozen)
-        engine = make_engine(self.recipe.engine, problem, state, self.recipe.num_threads)
-        if not finished:
-            done = train(engine, schedule, self._callbacks(schedule.rounds, done, bar), done=done)
-            if self.checkpoint is not None:
-                self.checkpoint.write(engine, done, finished=True)
-        info = replace(self.info, history=self.recorder.records, rounds=done, best_round=done)
-        if self.stopping is None:
-            return engine.state.parameters, info
-        validation = {self.options.metric: self.stopping.best_value}
-        return self.stopping.best, replace(info, best_round=self.stopping.best_round, validation=validation)
-
-    def has_checkpoint(self) -> bool:
-        """Whether there is a state to go on from: training may end before the first one is written."""
-        return self.checkpoint is not None and self.checkpoint.path.exists()
-
-    def _callbacks(self, rounds: int, done: int, bar: ExitStack | None) -> list[Callback]:
-        """The callbacks in the order in which they run: validation, recorder, the caller's, progress bar, checkpoint."""
-        callbacks: list[Callback] = [self.stopping] if self.stopping is not None else []
-        callbacks += [self.recorder, *self.extra]
-        if self.recipe.tolerance > 0.0:
-            callbacks.append(Tolerance(self.recipe.tolerance))
-        if bar is not None:
-            callbacks.append(bar.enter_context(Progress(rounds, done=done, title=type(self.model).__name__)))
-        if self.checkpoint is not None:
-            callbacks.append(self.checkpoint)
-        return callbacks
-
-    def _measure(self, engine: Engine) -> float:
-        """The validation metric of the parameters as they are now."""
-        snapshot = self._snapshot(fitted_arrays(self.recipe, engine.state.parameters, self.prepared))
-        result = evaluate(
-            snapshot,
-            self.held_out,
-            metrics=[self.options.metric],
-            protocol=self.recipe.task,
-            num_threads=self.recipe.num_threads,
-        )
-        value = result[self.options.metric]
-        if math.isnan(value):
-            raise DataError(
-                f"validation: {self.options.metric} is not defined for any user of the held-out rows; choose another metric"
-            )
-        return value
-
-    def _snapshot(self, arrays: dict[str, Any]) -> "FactorModel":
+    def snapshot(arrays: dict[str, Any]) -> "FactorModel":
         """The model with these arrays, as if it were fitted."""
-        snapshot = copy.copy(self.model)
-        snapshot._fitted = Fitted.of(self.prepared.data, arrays, self.info)
-        snapshot._fitted.cached(Recipe, lambda: self.recipe)
-        return snapshot
+        made = copy.copy(model)
+        made._fitted = Fitted.of(prepared.data, arrays, replace(prepared.info, task=recipe.task))
+        made._fitted.cached(Recipe, lambda: recipe)
+        return made
 
-    def _weighted(self, held_out: Interactions) -> Interactions:
-        """The held-out rows with weights where they have types; refused when no order of them could be wrong."""
-        weighted = self._snapshot({}).weigh(held_out)
-        flags, rule = relevance(weighted, LIKED_FROM)
-        if flags.all() and self.recipe.task == "rated":
-            raise DataError(
-                f"validation: all {len(weighted)} held-out rows are relevant (by {rule}), every order of them is right and "
-                "nothing can be measured; train without validation, or give disliked rows a weight below 0"
-            )
-        return weighted
+    weighted = snapshot({}).weigh(held_out)
+    flags, rule = relevance(weighted, LIKED_FROM)
+    if flags.all() and recipe.task == "rated":
+        raise all_relevant(len(weighted), rule)
 
-    def _identity(self) -> dict[str, Any]:
-        """What must be equal for a run to resume another: data and parameters."""
-        settings = self.recipe.settings.items()
-        held_out = self.options.held_out
-        return {
-            "model": self.model.name,
-            "data": self.prepared.info.fingerprint,
-            "validation": None if held_out is None else held_out.fingerprint(),
-            "metric": self.options.metric,
-            "patience": self.options.patience,
-            **{name: encode(value) for name, value in settings if name not in _NOT_PART_OF_A_RUN},
-        }
+    def measure(engine: Engine) -> float:
+        fitted = snapshot(fitted_arrays(recipe, engine.state.parameters, prepared))
+        threads = recipe.num_threads
+        result = evaluate(fitted, weighted, metrics=[metric], protocol=recipe.task, num_threads=threads)
+        return check_defined(metric, result[metric])
+
+    return Validation(measure, metric, patience, held_out.fingerprint())
+
+
+def check_defined(metric: str, value: float) -> float:
+    """The value of a validation metric; a DataError where it is not a number."""
+    if math.isnan(value):
+        raise DataError(f"validation: {metric} is not defined for any user of the held-out rows; choose another metric")
+    return value
+
+
+def all_relevant(n_rows: int, rule: str) -> DataError:
+    """Held-out rows by which nothing can be measured."""
+    return DataError(
+        f"validation: all {n_rows} held-out rows are relevant (by {rule}), every order of them is right and "
+        "nothing can be measured; train without validation, or give disliked rows a weight below 0"
+    )
+
+
+def rows_digest(users: IntArray, items: IntArray, *columns: AnyArray | None) -> int:
+    """A sum of 64-bit hashes of rows: indices of their users and items, and further columns.
+
+    Digests of the rows of different users add up (modulo 2^64): rows in blocks have the same as rows in one place.
+    """
+    hashes = mix(users.astype(np.uint64) << np.uint64(32) | items.astype(np.uint64))
+    for place, values in enumerate(columns, 1):
+        if values is not None:
+            bits = values.view(np.uint32 if values.dtype.itemsize == 4 else np.uint64)
+            hashes = mix(hashes + np.uint64(place) + bits.astype(np.uint64))
+    return int(hashes.sum(dtype=np.uint64))
+
+
+def data_digest(data: Interactions, first_user: int = 0) -> int:
+    """`rows_digest` of interactions whose first user has the index `first_user`."""
+    users = data.user_index + first_user
+    return rows_digest(users, data.indices, data.ratings, data.types, data.weights, data.timestamps)

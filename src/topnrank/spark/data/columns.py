@@ -16,7 +16,7 @@ from topnrank.spark.session.session import require_classic
 SOURCE = "DataFrame"
 """What error messages call the data."""
 ORDER = "order"
-"""The column of the rows' places, for the rules about repeated rows that ask which came last."""
+"""The column of the row's position, for the rules about repeated rows that ask which came last."""
 _INTEGERS = (kinds.ByteType, kinds.ShortType, kinds.IntegerType, kinds.LongType)
 _FLOATS = (kinds.FloatType, kinds.DoubleType)
 _BEYOND_FLOAT32 = 3.4028235677973366e38
@@ -26,8 +26,8 @@ _WHOLE_NUMBER = r"^\s*[+-]?[0-9]{1,18}\s*$"
 
 
 @dataclass(frozen=True)
-class Reading:
-    """How one column is read: its value, and the rule that good values keep."""
+class ColumnReader:
+    """How one column is read: its value, the condition of good values, and what to say of others."""
 
     value: Column
     good: Column
@@ -37,27 +37,27 @@ class Reading:
 
 @dataclass(frozen=True)
 class CheckedRows:
-    """Rows that keep every rule, under the names of their roles: user, item, rating, type, weight, timestamp."""
+    """Valid rows; the columns are named by their roles: user, item, rating, type, weight, timestamp."""
 
     frame: DataFrame
     n_rows: int
     cached: DataFrame
-    """The columns as they were given, which `frame` is read from"""
+    """The persisted columns as they were given, behind `frame`"""
 
     def has(self, role: str) -> bool:
         """Whether there is such a column."""
         return role in self.frame.columns
 
     def unpersist(self) -> None:
-        """Lets go of memory and disk in the cluster."""
+        """Frees memory and disk in the cluster."""
         self.cached.unpersist()
 
 
 def checked_rows(frame: DataFrame, columns: Columns, *, ordered: bool = False) -> CheckedRows:
     """The rows of `frame`, persisted; a DataError names the column, the rule, how many rows break it, and one of them.
 
-    With `ordered` a column `order` tells the place of each row, as `collect` would return them. What is checked is what is
-    used later: rows are read once, because a DataFrame may give others each time, such as those of `limit` or `sample`.
+    With `ordered` a column `order` has the position of each row, as `collect` would return them. Rows are read once, so that
+    those that are used are those that were checked: a DataFrame may give others each time, such as `limit` or `sample`.
     """
     require_classic(frame.sparkSession)
     check_columns(frame.columns, columns, source=SOURCE)
@@ -73,9 +73,9 @@ def checked_rows(frame: DataFrame, columns: Columns, *, ordered: bool = False) -
     return CheckedRows(given.select(*values, *([ORDER] if ordered else [])), n_rows, given)
 
 
-def readings_of(frame: DataFrame, columns: Columns) -> dict[str, Reading]:
+def readings_of(frame: DataFrame, columns: Columns) -> dict[str, ColumnReader]:
     """How each column is read, by role; a type that cannot be read is a DataError."""
-    read: dict[str, Callable[[Column, Any], Reading | None]] = {
+    read: dict[str, Callable[[Column, Any], ColumnReader | None]] = {
         "user": _id, "item": _id, "rating": _number, "type": _name, "weight": _number, "timestamp": _time,
     }  # fmt: skip
     found = {}
@@ -119,45 +119,47 @@ _WANTED = {
 }
 
 
-def _id(column: Column, kind: Any) -> Reading | None:
+def _id(column: Column, kind: Any) -> ColumnReader | None:
     remedy = "remove such rows or give them an id"
     if isinstance(kind, kinds.StringType):
         text = column.cast("string")
-        return Reading(text, text != "", "ids must not be empty", remedy)
+        return ColumnReader(text, text != "", "ids must not be empty", remedy)
     if isinstance(kind, _INTEGERS):
-        return Reading(column.cast("bigint"), column.isNotNull(), "ids must not be empty", remedy)
+        return ColumnReader(column.cast("bigint"), column.isNotNull(), "ids must not be empty", remedy)
     if isinstance(kind, _FLOATS):
-        return Reading(column.cast("bigint"), _is_whole(column), "ids must be whole numbers or text", remedy)
+        return ColumnReader(column.cast("bigint"), _is_whole(column), "ids must be integers or text", remedy)
     return None
 
 
-def _number(column: Column, kind: Any) -> Reading | None:
-    rule, remedy = "must be a finite number", "remove or mend such rows"
+def _number(column: Column, kind: Any) -> ColumnReader | None:
+    rule, remedy = "must be a finite number", "remove or fix such rows"
     if isinstance(kind, kinds.StringType):
         number = sf.when(column.rlike(_NUMBER), sf.trim(column)).cast("double")
     elif isinstance(kind, kinds.NumericType | kinds.BooleanType):
         number = column.cast("double")
     else:
         return None
-    return Reading(number.cast("float"), sf.abs(number) < _BEYOND_FLOAT32, rule, remedy)  # NaN is above all numbers
+    return ColumnReader(
+        number.cast("float"), sf.abs(number) < _BEYOND_FLOAT32, rule, remedy
+    )  # NaN is above all numbers
 
 
-def _name(column: Column, kind: Any) -> Reading | None:
+def _name(column: Column, kind: Any) -> ColumnReader | None:
     if not isinstance(kind, kinds.StringType | kinds.NumericType | kinds.BooleanType):
         return None
     text = column.cast("string")
-    return Reading(text, text != "", "must not be empty", "remove such rows or give them a type")
+    return ColumnReader(text, text != "", "must not be empty", "remove such rows or give them a type")
 
 
-def _time(column: Column, kind: Any) -> Reading | None:
-    rule, remedy = "must be a whole number of seconds, a date or a timestamp", "remove or mend such rows"
+def _time(column: Column, kind: Any) -> ColumnReader | None:
+    rule, remedy = "must be an integer number of seconds, a date or a timestamp", "remove or fix such rows"
     if isinstance(kind, _INTEGERS):
-        return Reading(column.cast("bigint"), column.isNotNull(), rule, remedy)
+        return ColumnReader(column.cast("bigint"), column.isNotNull(), rule, remedy)
     if isinstance(kind, _FLOATS):
-        return Reading(column.cast("bigint"), _is_whole(column), rule, remedy)
+        return ColumnReader(column.cast("bigint"), _is_whole(column), rule, remedy)
     if isinstance(kind, kinds.StringType):
-        remedy = "mend such rows, or turn the column into timestamps with to_timestamp"
-        return Reading(sf.trim(column).cast("bigint"), column.rlike(_WHOLE_NUMBER), rule, remedy)
+        remedy = "fix such rows, or turn the column into timestamps with to_timestamp"
+        return ColumnReader(sf.trim(column).cast("bigint"), column.rlike(_WHOLE_NUMBER), rule, remedy)
     if isinstance(kind, kinds.DateType):
         seconds = _days(column)
     elif isinstance(kind, kinds.TimestampNTZType):  # without a zone, which is read as UTC
@@ -169,7 +171,7 @@ def _time(column: Column, kind: Any) -> Reading | None:
         seconds = column.cast("bigint") + sf.when((micros < 0) & (micros % 10**6 != 0), 1).otherwise(0)
     else:
         return None
-    return Reading(seconds, column.isNotNull(), rule, remedy)
+    return ColumnReader(seconds, column.isNotNull(), rule, remedy)
 
 
 def _days(column: Column) -> Column:
@@ -182,7 +184,7 @@ def _is_whole(column: Column) -> Column:
     return (sf.abs(number) <= EXACT_FLOAT_INTEGERS) & (sf.floor(number) == number)
 
 
-def _by_role(given: DataFrame) -> dict[str, Reading]:
+def _by_role(given: DataFrame) -> dict[str, ColumnReader]:
     """How columns that have the names of their roles are read."""
     roles = {role: role for role in given.columns if role != ORDER}
     return readings_of(given, Columns(**roles))

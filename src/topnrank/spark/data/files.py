@@ -1,6 +1,6 @@
 """Files as DataFrames by the rules of `topnrank.read`: the driver looks at the first bytes of each, executors read.
 
-    files = SparkFiles.find("hdfs://host:9000/ratings", Request(...))    UnsupportedBySparkError: why Spark should not read them
+    files = SparkFiles.find("hdfs://host:9000/ratings", Request(...))    UnsupportedBySparkError where Spark should not read
     data = files.interactions(session, "error")                          rows never come to the driver
 
 Which files a folder or glob means, how text is laid out and which columns are used is found by the local reader's own code.
@@ -59,7 +59,7 @@ class SparkFiles:
             raise UnsupportedBySparkError("JSON lines" if found == {"jsonl"} else "files of several formats")
         if any(file.partitions for file in files):
             raise UnsupportedBySparkError("columns in names of folders")
-        if any(_packed_for_us_only(file) for file in files):
+        if any(_unknown_compression(file) for file in files):
             raise UnsupportedBySparkError("text that is packed, but not as .gz")
         return cls(path, files, request, None if found == {"parquet"} else _layout(files, request))
 
@@ -75,7 +75,7 @@ class SparkFiles:
             raise DataError(str(problem).replace(SOURCE, self.path, 1)) from None
         except (PySparkException, Py4JError) as problem:
             raise DataError(
-                f"{self.path}: Spark cannot read it ({_reason(problem)}); mend the file, and check that every executor "
+                f"{self.path}: Spark cannot read it ({_reason(problem)}); fix the file, and check that every executor "
                 "sees it under this path"
             ) from None
 
@@ -94,7 +94,7 @@ class SparkFiles:
         return frame.withColumnsRenamed({role: roles[role] for role in used}), columns
 
 
-def _packed_for_us_only(file: DataFile) -> bool:
+def _unknown_compression(file: DataFile) -> bool:
     """Spark tells by names what is packed, and knows gzip everywhere."""
     return file.compression is not None and not (file.compression == "gzip" and file.name.endswith(".gz"))
 
@@ -113,12 +113,12 @@ def _layout(files: tuple[DataFile, ...], request: Request) -> TextFile:
             raise UnsupportedBySparkError("text files that are not laid out alike")
     time = request.resolve(first.names, first.file.name).timestamp
     if time is not None and not _begins_with_integer(first, time):
-        raise UnsupportedBySparkError("times that are not whole numbers")
+        raise UnsupportedBySparkError("times that are not integers")
     return first
 
 
 def _begins_with_integer(layout: TextFile, name: str) -> bool:
-    """Whether the first row has a whole number there."""
+    """Whether the first row has an integer there."""
     row = layout.first_row()
     return row is None or row[layout.names.index(name)].strip().lstrip("+-").isdecimal()
 
@@ -175,7 +175,7 @@ def _whole_lines(session: SparkSession) -> Iterator[None]:
 
 
 def _reason(problem: Exception) -> str:
-    """The most telling line of what Spark says."""
+    """The line of Spark's error that names the cause."""
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
-    telling = (line for line in lines if "MALFORMED" in line or "not UTF-8" in line)
-    return next(telling, lines[0] if lines else type(problem).__name__)[:300]
+    causes = (line for line in lines if "MALFORMED" in line or "not UTF-8" in line)
+    return next(causes, lines[0] if lines else type(problem).__name__)[:300]

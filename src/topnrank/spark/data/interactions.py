@@ -7,8 +7,8 @@
     bob  m2   3                in Spark)                                                 indices 0
     ann  m1   1
 
-Two joins put numbers in place of ids, one shuffle deals the rows to their blocks (`dealing`). Numbers are those that
-`Interactions` of the same rows would have, so a block holds the very rows that `Interactions` has for its users.
+Two joins replace ids by their indices, one shuffle brings the rows to their blocks (`partition`). Indices are those of
+`Interactions` of the same rows, so a block holds the rows that `Interactions` has for its users.
 """
 
 from collections.abc import Iterator
@@ -30,13 +30,13 @@ from topnrank.data.ids import IdMap
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError, ParameterError
 from topnrank.spark.data.columns import ORDER, SOURCE, CheckedRows, checked_rows
-from topnrank.spark.data.partition import Arrays, Cuts, Numbered, cut_users, deal, number_ids
-from topnrank.spark.engine.settings import usual_blocks
-from topnrank.spark.session.job_names import named
-from topnrank.spark.session.shipping import ship_package
+from topnrank.spark.data.partition import Arrays, number_ids, partition_rows, partition_users
+from topnrank.spark.engine.settings import default_blocks
+from topnrank.spark.session.session import described
+from topnrank.spark.session.shipping import prepare_executors
 
 MAX_TYPES = 10_000
-"""The names of feedback types are few, and known to every task."""
+"""Most feedback types: every task knows their names."""
 _VALUES = {"rating": "ratings", "weight": "weights", "timestamp": "timestamps", "type": "types"}
 """Roles of columns, and the arrays they become."""
 _DTYPES: dict[str, type[np.generic]] = {
@@ -48,7 +48,7 @@ _DTYPES: dict[str, type[np.generic]] = {
 
 
 class Merged(NamedTuple):
-    """What happened to repeated rows of a block."""
+    """How repeated rows of a block were merged."""
 
     rows: int = 0
     example: tuple[int, int] | None = None
@@ -62,10 +62,10 @@ NOTHING_MERGED = Merged()
 
 @dataclass(frozen=True, eq=False)
 class UserBlock:
-    """The rows of the users `first` to `first + n_users - 1`; items are numbers of the whole catalog."""
+    """The rows of the users `first` to `first + n_users - 1`; items are indices of the whole catalog."""
 
     number: int
-    """Of the block, and of its partition"""
+    """Index of the block, and of its partition"""
     first: int
     data: Arrays
     """indptr, indices and, where the data has them, ratings, types, weights, timestamps: see `Interactions`"""
@@ -77,7 +77,7 @@ class UserBlock:
         return len(self.data["indptr"]) - 1
 
     def interactions(self, n_items: int, type_names: tuple[str, ...] = ()) -> Interactions:
-        """The rows as the library wants them; the ids are the numbers of users and items."""
+        """The rows as `Interactions`, whose ids are the indices of users and items."""
         users = IdMap(np.arange(self.first, self.first + self.n_users))
         columns: dict[str, Any] = dict(self.data)
         return Interactions(users, IdMap(np.arange(n_items)), type_names=type_names, **columns)
@@ -85,7 +85,7 @@ class UserBlock:
 
 @dataclass(frozen=True, eq=False)
 class SparkInteractions:
-    """Interactions that live in the cluster: ids and numbers as DataFrames, rows as an RDD of blocks.
+    """Interactions in the cluster: ids with their indices as DataFrames, rows as an RDD of blocks.
 
     Everything is persisted (memory, then disk) until `unpersist`.
     """
@@ -100,13 +100,13 @@ class SparkInteractions:
     n_users: int
     n_items: int
     firsts: Int64Array
-    """(n_blocks + 1,) number of the first user of each block, and in the end n_users"""
+    """(n_blocks + 1,) first user of each block, and at the end n_users"""
     sizes: Int64Array
     """(n_blocks,) rows of each block"""
     type_names: tuple[str, ...] = ()
     merged_rows: int = 0
     cached: tuple[DataFrame, ...] = ()
-    """What `users` and `items` are read from"""
+    """The persisted frames behind `users` and `items`"""
 
     @property
     def n_rows(self) -> int:
@@ -145,7 +145,7 @@ class SparkInteractions:
             raise DataError(
                 f"duplicates={duplicates!r} needs a rating or weight column and the data has neither; use 'last'"
             )
-        with named(frame.sparkSession.sparkContext, "rows to blocks of users"):
+        with described(frame.sparkSession.sparkContext, "rows to blocks of users"):
             rows = checked_rows(frame, columns, ordered=duplicates != "error")
             try:
                 return cls._of_rows(rows, duplicates, blocks)
@@ -155,29 +155,25 @@ class SparkInteractions:
     @classmethod
     def _of_rows(cls, rows: CheckedRows, duplicates: str, wanted: int | None) -> Self:
         session = rows.frame.sparkSession
-        ship_package(session)
+        prepare_executors(session)
         counts = rows.frame.groupBy(sf.col("user").alias("id")).agg(sf.count(sf.lit(1)).alias("rows"))
         users = number_ids(counts, "user")
         items = number_ids(rows.frame.select(sf.col("item").alias("id")).distinct(), "item")
-        cuts = cut_users(users, wanted or usual_blocks(session.sparkContext, rows.n_rows))
-        names = type_names(rows)
-        layout = Layout(tuple(cuts.firsts.tolist()), items.count, names, duplicates)
+        ranges = partition_users(users, wanted or default_blocks(session.sparkContext, rows.n_rows))
+        firsts, names = ranges.firsts, type_names(rows)
+        layout = Layout(tuple(firsts.tolist()), items.count, names, duplicates)
+        numbered = with_numbers(with_type_codes(rows.frame, names), ranges.users, items.frame).drop("user", "item")
+        parts = partition_coded_rows(numbered, len(firsts) - 1)
+        blocks = parts.mapPartitionsWithIndex(layout.build, preservesPartitioning=True)
+        blocks = blocks.persist(StorageLevel.MEMORY_AND_DISK)
+        sizes, cached = np.empty(0, np.int64), (users.cached, items.cached)
         found = cls(
-            session,
-            cuts.users,
-            items.frame,
-            _blocks(rows, cuts, items, layout),
-            users.count,
-            items.count,
-            cuts.firsts,
-            np.empty(0, np.int64),
-            names,
-            cached=(users.cached, items.cached),
+            session, ranges.users, items.frame, blocks, users.count, items.count, firsts, sizes, names, cached=cached
         )
         return found._counted(duplicates)
 
     def _counted(self, duplicates: str) -> Self:
-        """Makes the blocks and learns their sizes; repeated rows are an error where they must not be."""
+        """Computes the blocks and their sizes; repeated rows are an error where they must not be."""
         facts = self.blocks.map(lambda block: (len(block.data["indices"]), block.merged)).collect()
         merged = [one for _, one in facts]
         problem = next((one.problem for one in merged if one.problem), None)
@@ -202,13 +198,13 @@ class SparkInteractions:
         )
 
     def unpersist(self) -> None:
-        """Lets go of memory and disk in the cluster; the blocks can still be read, from the data they came from."""
+        """Frees memory and disk in the cluster; the blocks can still be read, from the data they came from."""
         self.blocks.unpersist()
         for frame in self.cached:
             frame.unpersist()
 
     def collect(self) -> Interactions:
-        """All of it on the driver, which must have the memory: what `Interactions.from_frame` makes of the same rows."""
+        """All rows on the driver, which must have the memory: as `Interactions.from_frame` makes them of the same rows."""
         blocks = sorted(self.blocks.collect(), key=lambda block: int(block.number))
         names = [name for name in blocks[0].data if name != "indptr"]
         columns = {name: np.concatenate([block.data[name] for block in blocks]) for name in names}
@@ -224,9 +220,9 @@ class SparkInteractions:
 
 
 def check_blocks(blocks: object) -> None:
-    """None, or a whole number of at least 1."""
+    """None, or an integer of at least 1."""
     if blocks is not None and (isinstance(blocks, bool) or not isinstance(blocks, int) or blocks < 1):
-        raise ParameterError(f"blocks must be a whole number of at least 1, or None, got {blocks!r}")
+        raise ParameterError(f"blocks must be an integer of at least 1, or None, got {blocks!r}")
 
 
 def type_names(rows: CheckedRows) -> tuple[str, ...]:
@@ -248,7 +244,7 @@ def collect_table(frame: DataFrame) -> pa.Table:
 
 
 def collect_ids(numbered: DataFrame) -> np.ndarray[Any, Any]:
-    """The ids of a frame (id, number) in the order of their numbers."""
+    """The ids of a frame (id, number) in the order of their indices."""
     ids = collect_table(numbered.select("id", "number")).sort_by("number")["id"].to_numpy()
     return np.asarray(ids, np.int64 if ids.dtype.kind == "i" else object)
 
@@ -261,50 +257,49 @@ def with_numbers(rows: DataFrame, users: DataFrame, items: DataFrame, how: str =
 
 
 def with_type_codes(rows: DataFrame, names: tuple[str, ...]) -> DataFrame:
-    """The column `type` as places in `names`."""
+    """The column `type` as indices in `names`."""
     if not names:
         return rows
     # by name, because the function itself takes no column for the second argument before Spark 4
-    place = sf.call_function("array_position", sf.array(*map(sf.lit, names)), sf.col("type"))
-    return rows.withColumn("type", (place - 1).cast("int"))
+    position = sf.call_function("array_position", sf.array(*map(sf.lit, names)), sf.col("type"))
+    return rows.withColumn("type", (position - 1).cast("int"))
 
 
-def dealt_rows(numbered: DataFrame, n_blocks: int) -> RDD[Any]:
-    """Rows with numbers, dealt to their blocks as arrays user_codes, item_codes, ratings, ... and order."""
+def partition_coded_rows(numbered: DataFrame, n_blocks: int) -> RDD[Any]:
+    """Rows with indices, brought to their blocks as arrays user_codes, item_codes, ratings, ... and order."""
     renamed = {"user_number": "user_codes", "item_number": "item_codes", **_VALUES, ORDER: ORDER}
     present = {old: new for old, new in renamed.items() if old in numbered.columns}
     dtypes: dict[str, type[np.generic]] = {"user_codes": np.int64, "item_codes": np.int64, **_DTYPES, ORDER: np.int64}
     columns = [sf.col(old).alias(new) for old, new in present.items()]
-    return deal(numbered.select("block", *columns), n_blocks, {new: dtypes[new] for new in present.values()})
+    return partition_rows(numbered.select("block", *columns), n_blocks, {new: dtypes[new] for new in present.values()})
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What every task must know to make a block of the rows dealt to it."""
+    """What every task needs to make a block of its rows."""
 
     firsts: tuple[int, ...]
     n_items: int
     type_names: tuple[str, ...]
     duplicates: str
 
-    def build(self, number: int, balanced_order: Iterator[Arrays]) -> Iterator[UserBlock]:
+    def build(self, number: int, parts: Iterator[Arrays]) -> Iterator[UserBlock]:
         """The block of a partition."""
-        (columns,) = balanced_order  # also exhausts it: a worker whose input is left over is not used again
+        (columns,) = parts  # also exhausts it: a worker whose input is left over is not used again
         first, last = self.firsts[number], self.firsts[number + 1]
-        rows, merged = merge_dealt(columns, (first, last), self)
+        rows, merged = merge_rows(columns, first, last, self)
         names = ("ratings", "types", "weights", "timestamps")
         values = {name: array for name in names if (array := getattr(rows, name)) is not None}
         indptr = np.searchsorted(rows.user_codes, np.arange(last - first + 1))
         yield UserBlock(number, first, {"indptr": indptr, "indices": rows.item_codes, **values}, merged)
 
 
-def merge_dealt(columns: Arrays, users: tuple[int, int], layout: Layout) -> tuple[CodedColumns, Merged]:
-    """Dealt rows of the users from the first to before the last, in CSR order, with repeated ones merged."""
-    first, last = users
+def merge_rows(columns: Arrays, first: int, last: int, layout: Layout) -> tuple[CodedColumns, Merged]:
+    """The rows of the users first .. last - 1 in CSR order, with repeated ones merged."""
     values: dict[str, Any] = dict(columns)
     if (order := values.pop(ORDER, None)) is not None:
-        places = np.argsort(order, kind="stable")
-        values = {name: column[places] for name, column in values.items()}
+        by_order = np.argsort(order, kind="stable")
+        values = {name: column[by_order] for name, column in values.items()}
     codes = (values.pop("user_codes") - first).astype(np.int32), values.pop("item_codes").astype(np.int32)
     ids = IdMap(np.arange(first, last)), IdMap(np.arange(layout.n_items))
     return _unique(CodedColumns(*ids, *codes, type_names=layout.type_names, **values), layout.duplicates)
@@ -321,12 +316,3 @@ def _unique(rows: CodedColumns, duplicates: str) -> tuple[CodedColumns, Merged]:
     cells, repeats = np.unique(rows.keys() // max(1, len(rows.type_names)), return_counts=True)
     user, item = divmod(int(cells[repeats.argmax()]), len(rows.items))
     return kept, Merged(count, (int(rows.users.ids[user]), item))
-
-
-def _blocks(rows: CheckedRows, cuts: Cuts, items: Numbered, layout: Layout) -> RDD[Any]:
-    coded = with_type_codes(rows.frame, layout.type_names)
-    numbered = with_numbers(coded, cuts.users, items.frame).drop("user", "item")
-    balanced_order = dealt_rows(numbered, len(layout.firsts) - 1)
-    return balanced_order.mapPartitionsWithIndex(layout.build, preservesPartitioning=True).persist(
-        StorageLevel.MEMORY_AND_DISK
-    )

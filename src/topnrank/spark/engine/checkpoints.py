@@ -1,4 +1,4 @@
-"""The session's checkpoint directory, through which the Spark engine cuts lineage."""
+"""RDDs that are used again: how they are persisted, and how their lineage is cut by the session's checkpoint directory."""
 
 import os
 import socket
@@ -7,55 +7,55 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from topnrank.errors import ParameterError
-from topnrank.spark.session.job_names import named
+from topnrank.spark.session.session import described, is_local
 
 if TYPE_CHECKING:
     from pyspark import RDD, SparkContext
 
-ASKED = 4
-"""Times that every place where a task can run is asked, on average, whether it sees the directory."""
+TASKS_PER_SLOT = 4
+"""Tasks of the question whether executors see the directory, for each place where a task can run."""
 
 
-def lasting() -> Any:
-    """How what is used again is kept."""
+def persisted(rdd: "RDD[Any]") -> "RDD[Any]":
+    """The RDD, kept in memory and on disk, each element pickled by itself: else `zip` would read and write all again."""
     from pyspark import StorageLevel
 
-    return StorageLevel.MEMORY_AND_DISK
+    return one_by_one(rdd).persist(StorageLevel.MEMORY_AND_DISK)
 
 
 def one_by_one(rdd: "RDD[Any]") -> "RDD[Any]":
-    """The same elements, each pickled by itself: `zip` would read and write all of them again to make it so."""
+    """The same elements, each pickled by itself."""
     from pyspark.serializers import BatchedSerializer, CPickleSerializer
 
     return rdd._reserialize(BatchedSerializer(CPickleSerializer(), 1))
 
 
 def checkpointed(rdd: "RDD[Any]") -> "RDD[Any] | None":
-    """The RDD read from the checkpoint directory, without a past; None where there is no such directory."""
+    """The RDD read from the checkpoint directory, without lineage; None where there is no such directory."""
     if rdd.context.getCheckpointDir() is None:
         return None
-    fresh = one_by_one(rdd.map(_itself)).persist(lasting())  # Spark checkpoints only what no job has computed yet
+    fresh = persisted(rdd.map(lambda element: element))  # Spark checkpoints only what no job has computed yet
     fresh.checkpoint()
-    fresh.foreachPartition(_nothing)
+    fresh.foreachPartition(_read_all)
     return fresh
 
 
 def require_shared(context: "SparkContext") -> None:
-    """An error where executors do not see the checkpoint directory: with Spark alone training fails in the middle.
+    """An error where executors do not see the checkpoint directory: without it training would fail in the middle.
 
-    Asked of folders in a cluster only: what has another scheme than `file:` is not of one machine.
+    Asked of folders in a cluster only: other schemes than `file:` do not belong to one machine.
     """
     directory = context.getCheckpointDir()
     path = urlsplit(directory or "")
-    if directory is None or path.scheme not in ("", "file") or context.master.startswith("local"):
+    if directory is None or path.scheme not in ("", "file") or is_local(context):
         return
-    places = max(int(context.defaultParallelism), 1) * ASKED
-    with named(context, "is the checkpoint directory shared?"):
-        blind = context.parallelize(range(places), places).flatMap(lambda _: _host_if_missing(path.path)).collect()
-    if blind:
+    tasks = max(int(context.defaultParallelism), 1) * TASKS_PER_SLOT
+    with described(context, "is the checkpoint directory shared?"):
+        missing = context.parallelize(range(tasks), tasks).flatMap(lambda _: _host_if_missing(path.path)).collect()
+    if missing:
         raise ParameterError(
             f"the checkpoint directory must be storage that all nodes share, but {directory} of the driver is not to be "
-            f"seen on {', '.join(sorted(set(blind)))}; give sparkContext.setCheckpointDir one on hdfs:// or a mounted "
+            f"seen on {', '.join(sorted(set(missing)))}; give sparkContext.setCheckpointDir one on hdfs:// or a mounted "
             "folder, or none"
         )
 
@@ -64,10 +64,6 @@ def _host_if_missing(path: str) -> list[str]:
     return [] if os.path.isdir(path) else [socket.gethostname()]
 
 
-def _nothing(elements: Iterable[Any]) -> None:
+def _read_all(elements: Iterable[Any]) -> None:
     for _ in elements:  # a worker that leaves its input unread is not used again
         pass
-
-
-def _itself(element: Any) -> Any:
-    return element

@@ -1,4 +1,4 @@
-"""Where the item side of the Spark engine lives: on the driver, broadcast whole, or in blocks whose rows are routed."""
+"""The item parameters of the Spark engine: on the driver and broadcast whole, or in blocks whose rows are routed."""
 
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, final
@@ -6,46 +6,50 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, final
 import numpy as np
 
 from topnrank._typing import Int32Array, Int64Array
-from topnrank.engines.base import ItemSums, Problem, State, StepReport, remember_arrays
-from topnrank.spark.engine.checkpoints import checkpointed, lasting, one_by_one
-from topnrank.spark.engine.item_side import bytes_of, merge
+from topnrank.engines.base import ItemSums, Problem, State, StepReport
+from topnrank.scorers import Parameters
+from topnrank.spark.engine.checkpoints import checkpointed, one_by_one, persisted
 from topnrank.spark.engine.settings import SparkSettings
 from topnrank.spark.engine.tasks import (
-    Answer,
-    BlockVisit,
+    BatchStep,
+    BlockResult,
     ItemBlock,
-    Report,
-    Step,
+    ItemReport,
+    ItemRows,
     TrainingBlock,
-    apply,
-    cut_items,
+    add_reports,
+    bytes_of,
     joined,
+    merge_sums,
     needed_items,
-    split_sums,
-    step_item_block,
-    visit_block,
-    visit_routed,
+    partition_items,
+    partition_sums,
+    rows_for,
+    run_block,
+    run_routed_block,
+    update_item_block,
+    update_items,
 )
 
 if TYPE_CHECKING:
     from pyspark import RDD, Broadcast, SparkContext
 
 MAX_PARTS = 64
-"""Ranges of items whose sums the executors add up each by itself."""
+"""Most ranges of items whose sums are added up by one task each."""
 
 
 class Blocks(NamedTuple):
-    """The users' side: lists that never change, and vectors, where the scorer has such."""
+    """The users' side: lists, which never change, and vectors, where the scorer has such."""
 
     lists: "RDD[TrainingBlock]"
-    vectors: "RDD[BlockVisit]"
-    """Beside each block what its latest visit left"""
+    results: "RDD[BlockResult]"
+    """Of each block in the latest step: its users' vectors"""
     problem: Callable[[], Problem]
-    """In a task: what never changes of the problem, without rows"""
+    """Inside a task: the problem without rows"""
 
 
 class Traffic(NamedTuple):
-    """Bytes of numbers that a visit moved."""
+    """Bytes of arrays that a step moved."""
 
     down: int
     """To the users: to every executor where items are broadcast, in all where rows are routed"""
@@ -54,90 +58,87 @@ class Traffic(NamedTuple):
     routed: bool = False
 
 
+class StepResult(NamedTuple):
+    """Result of a step on all blocks."""
+
+    report: StepReport
+    blocks: "RDD[BlockResult]"
+    traffic: Traffic
+
+
 class Items(Protocol):
     """The item side."""
 
-    problem: Problem
-
-    def sent(self) -> State:
-        """What is broadcast with each visit."""
+    def broadcast_parameters(self) -> Parameters:
+        """What is broadcast with each step."""
         ...
 
-    def step(self, blocks: Blocks, step: "Broadcast[Step]") -> tuple[StepReport, "RDD[BlockVisit]", Traffic]:
-        """One visit: what it reports, what it leaves of the users' blocks, and the bytes that it moved."""
+    def step(self, blocks: Blocks, step: "Broadcast[BatchStep]") -> StepResult:
+        """One step of users and items."""
         ...
 
     def state(self) -> State:
-        """All parameters and accumulators, on the driver."""
-        ...
-
-    def remember(self) -> Callable[[], None]:
-        """Keeps the parameters as they are; what is returned puts them back."""
+        """Parameters and accumulators, on the driver."""
         ...
 
     def cut_lineage(self) -> None:
-        """After this nothing depends on visits before."""
+        """After this nothing depends on earlier steps."""
         ...
 
 
-def spread(context: "SparkContext", elements: list[Any]) -> "RDD[Any]":
-    """One partition for each element, however large: it travels as a broadcast of its own.
+def distribute(context: "SparkContext", elements: list[Any]) -> "RDD[Any]":
+    """One partition for each element, however large: it is sent as a broadcast of its own.
 
     What `parallelize` is given becomes part of the tasks, of which the driver's JVM holds several copies at once.
     """
-    parts = [context.parallelize([0], 1).map(_value_of(context.broadcast(element))) for element in elements]
-    return context.union(parts)
 
+    def partition(broadcast: "Broadcast[Any]") -> "RDD[Any]":
+        return context.parallelize([0], 1).map(lambda _: broadcast.value)
 
-def _value_of(broadcast: "Broadcast[Any]") -> Callable[[int], Any]:
-    return lambda _: broadcast.value
+    return context.union([partition(context.broadcast(element)) for element in elements])
 
 
 @final
 class BroadcastItems:
-    """Parameters on the driver: broadcast whole, stepped there by the sums of all blocks."""
+    """Parameters on the driver: broadcast whole, updated there by the sums of all blocks."""
 
     def __init__(self, problem: Problem, state: State, settings: SparkSettings) -> None:
-        self.problem, self._state, self._settings = problem, state, settings
+        self._problem, self._state, self._settings = problem, state, settings
         self._starts = item_ranges(state, MAX_PARTS)
         self._largest = 0
         """Bytes of the largest sums that a block has sent"""
 
-    def sent(self) -> State:
-        """All of them; accumulators where blocks step items themselves."""
-        return State(self._state.parameters, self._state.accumulators if self._settings.localPasses > 1 else {})
+    def broadcast_parameters(self) -> Parameters:
+        """All of them."""
+        return self._state.parameters
 
-    def step(self, blocks: Blocks, step: "Broadcast[Step]") -> tuple[StepReport, "RDD[BlockVisit]", Traffic]:
-        """Each block visits, the sums are added up in the order of the blocks, the items step."""
+    def step(self, blocks: Blocks, step: "Broadcast[BatchStep]") -> StepResult:
+        """A task for each block; the sums are added up in the order of the blocks, and the items updated."""
         problem = blocks.problem
-        task = lambda pair: visit_block(problem(), step.value, pair[0], pair[1].vectors)  # noqa: E731
-        after = one_by_one(blocks.lists.zip(blocks.vectors).map(task))
-        if self.problem.scorer.user_block is not None:  # else nothing of it is used again
-            after = after.persist(lasting())
-        parts = self._sums(after)
-        self._largest = max(self._largest, *map(bytes_of, parts))
-        sums = merge(parts)
-        moved = sums.report.moved + apply(self.problem, self._state, sums, step.value.passes)
-        return sums.report._replace(moved=moved), after, Traffic(step.value.nbytes, sum(map(bytes_of, parts)))
 
-    def _sums(self, after: "RDD[BlockVisit]") -> list[ItemSums]:
-        """The sums of every block; where together they are many, those of every part of the items, added up before."""
-        n_blocks, starts = after.getNumPartitions(), self._starts
-        if n_blocks * self._largest <= self._settings.reduceLimit:
-            return list(after.flatMap(lambda left: [] if left.sums is None else [left.sums]).collect())
-        pieces = after.mapPartitionsWithIndex(
-            lambda b, own: (piece for left in own for piece in _pieces(left, starts, b))
-        )
-        merged = pieces.groupByKey(starts.size - 1, _itself).flatMap(lambda pair: _merged(_in_order(pair[1])))
+        def task(pair: tuple[TrainingBlock, BlockResult]) -> BlockResult:
+            return run_block(problem(), step.value, pair[0], pair[1].vectors)
+
+        results = blocks.lists.zip(blocks.results).map(task)
+        # without users' vectors nothing of the results is used again
+        results = one_by_one(results) if self._problem.scorer.user_block is None else persisted(results)
+        parts = self._sums(results)
+        self._largest = max(self._largest, *map(bytes_of, parts))
+        traffic = Traffic(step.value.nbytes, bytes_of(*parts))
+        sums = merge_sums(parts)
+        moved = sums.report.moved + update_items(self._problem, self._state, sums)
+        return StepResult(sums.report._replace(moved=moved), results, traffic)
+
+    def _sums(self, results: "RDD[BlockResult]") -> list[ItemSums]:
+        """The sums of every block; where they are large, those of every range of items, added up by the executors."""
+        if results.getNumPartitions() * self._largest <= self._settings.reduceLimit:
+            return list(results.flatMap(lambda result: [] if result.sums is None else [result.sums]).collect())
+        merged = _sums_by_range(results, self._starts).flatMap(lambda pair: [merge_sums(pair[1])] if pair[1] else [])
         return list(merged.collect())
 
     def state(self) -> State:
-        """As it lies here."""
+        """On the driver already."""
         return self._state
-
-    def remember(self) -> Callable[[], None]:
-        """Copies."""
-        return remember_arrays(self._state.parameters)
 
     def cut_lineage(self) -> None:
         """There is none."""
@@ -145,78 +146,67 @@ class BroadcastItems:
 
 @final
 class RoutedItems:
-    """Parameters in blocks on the executors; a visit asks for the rows it needs and sends their sums back.
+    """Parameters in blocks on the executors; a step asks for the rows it needs and sends their sums back.
 
-    Four stages: what each block of users needs; the rows, by block of items; the visits; the items' steps.
+    Four stages: what each block of users needs; the rows, by block of items; the users' steps; the items' updates.
     """
 
     def __init__(self, problem: Problem, state: State, context: "SparkContext", n_blocks: int) -> None:
-        self.problem, self._context, self._n_user_blocks = problem, context, n_blocks
-        self.starts = item_ranges(state, n_blocks)
-        self._put(state)
+        self._problem, self._context, self._n_user_blocks = problem, context, n_blocks
+        self._starts = item_ranges(state, n_blocks)
+        self._blocks = self._parallelized(state)
 
-    def _put(self, state: State) -> None:
-        blocks = cut_items(state, self.starts)
-        self._blocks: RDD[tuple[ItemBlock, Report | None]] = self._context.parallelize(
-            [(block, None) for block in blocks], len(blocks)
-        )
+    def _parallelized(self, state: State) -> "RDD[tuple[ItemBlock, ItemReport | None]]":
+        blocks = partition_items(state, self._starts)
+        return self._context.parallelize([(block, None) for block in blocks], len(blocks))
 
-    def sent(self) -> State:
-        """Nothing: rows travel where they are needed."""
-        return State({}, {})
+    def broadcast_parameters(self) -> Parameters:
+        """None: rows are sent where they are needed."""
+        return {}
 
-    def step(self, blocks: Blocks, step: "Broadcast[Step]") -> tuple[StepReport, "RDD[BlockVisit]", Traffic]:
-        """Requests, answers, visits, steps."""
-        n_users, n_items, starts, problem = self._n_user_blocks, self.starts.size - 1, self.starts, blocks.problem
-        requests = blocks.lists.mapPartitionsWithIndex(
-            lambda b, own: (request for block in own for request in _requests(problem(), step.value, block, starts, b))
-        )
-        asked = one_by_one(requests.groupByKey(n_items, _itself).mapValues(list))
-        answers = self._blocks.zip(asked).flatMap(lambda pair: _answers(pair[0][0], pair[1][1], step.value))
-        answered = one_by_one(answers.groupByKey(n_users, _itself).mapValues(list))
-        visits = blocks.lists.zip(blocks.vectors).zip(answered)
-        task = lambda given: visit_routed(  # noqa: E731
-            problem(), step.value, given[0][0], given[0][1].vectors, given[1][1]
-        )
-        after = one_by_one(visits.map(task)).persist(lasting())
-        pieces = after.mapPartitionsWithIndex(
-            lambda b, own: (piece for left in own for piece in _pieces(left, starts, b))
-        )
-        sums = one_by_one(pieces.groupByKey(n_items, _itself).mapValues(_in_order))
-        stepped = self._blocks.zip(sums).map(
-            lambda pair: step_item_block(problem(), step.value, pair[0][0], pair[1][1])
-        )
-        return self._finish(one_by_one(stepped).persist(lasting()), after)
+    def step(self, blocks: Blocks, step: "Broadcast[BatchStep]") -> StepResult:
+        """Requests, answers, users' steps, items' updates."""
+        n_items, starts, problem = self._starts.size - 1, self._starts, blocks.problem
 
-    def _finish(self, stepped: Any, after: "RDD[BlockVisit]") -> tuple[StepReport, "RDD[BlockVisit]", Traffic]:
-        reports: list[Report] = stepped.map(lambda pair: pair[1]).collect()
-        before, self._blocks = self._blocks, stepped
+        def requests(sender: int, own: Iterator[TrainingBlock]) -> Iterator[tuple[int, tuple[int, Int32Array]]]:
+            for block in own:  # to every item block, also where nothing is needed: all must get as many
+                items = needed_items(problem(), step.value, block)
+                ends = np.searchsorted(items, starts)
+                for receiver in range(n_items):
+                    yield receiver, (sender, items[ends[receiver] : ends[receiver + 1]])
+
+        def answers(pair: Any) -> Iterator[tuple[int, ItemRows]]:
+            (block, _), (_, requested) = pair
+            return ((sender, rows_for(block, items)) for sender, items in requested)
+
+        def run(given: Any) -> BlockResult:
+            (block, before), (_, rows) = given
+            return run_routed_block(problem(), step.value, block, before.vectors, rows)
+
+        def update(pair: Any) -> tuple[ItemBlock, ItemReport]:
+            (block, _), (_, parts) = pair
+            return update_item_block(problem(), block, parts)
+
+        asked = _grouped(blocks.lists.mapPartitionsWithIndex(requests), n_items)
+        answered = _grouped(self._blocks.zip(asked).flatMap(answers), self._n_user_blocks)
+        results = persisted(blocks.lists.zip(blocks.results).zip(answered).map(run))
+        before, after = self._blocks, persisted(self._blocks.zip(_sums_by_range(results, starts)).map(update))
+        reports: list[ItemReport] = after.map(lambda pair: pair[1]).collect()
+        self._blocks = after
         before.unpersist()
-        report = StepReport(*(sum(numbers) for numbers in zip(*(report.report for report in reports), strict=True)))
-        down = sum(after.map(lambda left: left.received).collect())
-        return report, after, Traffic(down, sum(report.bytes for report in reports), routed=True)
+        down = sum(results.map(lambda result: result.received).collect())
+        traffic = Traffic(down, sum(report.received for report in reports), routed=True)
+        return StepResult(add_reports([report.report for report in reports]), results, traffic)
 
     def state(self) -> State:
         """Fetched from the executors."""
         parts: list[State] = self._blocks.map(lambda pair: pair[0].state).collect()
         return State(joined([part.parameters for part in parts]), joined([part.accumulators for part in parts]))
 
-    def remember(self) -> Callable[[], None]:
-        """The blocks never change: which ones they were."""
-        blocks = self._blocks
-
-        def put_back() -> None:
-            self._blocks = blocks
-
-        return put_back
-
     def cut_lineage(self) -> None:
-        """By way of the driver, or of the checkpoint directory where there is one."""
-        old = self._blocks
-        if (fresh := checkpointed(old)) is not None:
-            self._blocks = fresh
-        else:
-            self._put(self.state())
+        """By way of the checkpoint directory, or of the driver where there is none."""
+        old, fresh = self._blocks, checkpointed(self._blocks)
+        self._blocks = self._parallelized(self.state()) if fresh is None else fresh
         old.unpersist()
 
 
@@ -227,41 +217,20 @@ def item_ranges(state: State, parts: int) -> Int64Array:
     return starts
 
 
-def _itself(element: Any) -> Any:
-    return element
+def _grouped(pairs: "RDD[Any]", n: int) -> "RDD[Any]":
+    """(receiver, list of what it was sent) for each of n receivers, one in each partition."""
+    return one_by_one(pairs.groupByKey(n, lambda receiver: receiver).mapValues(list))
 
 
-def _requests(
-    problem: Problem, step: Step, block: TrainingBlock, starts: Int64Array, sender: int
-) -> Iterator[tuple[int, tuple[int, Int32Array]]]:
-    """To every item block, also where nothing is needed: none may miss its turn."""
-    items = needed_items(problem, step, block)
-    ends = np.searchsorted(items, starts)
-    for receiver in range(starts.size - 1):
-        yield receiver, (sender, items[ends[receiver] : ends[receiver + 1]])
+def _sums_by_range(results: "RDD[BlockResult]", starts: Int64Array) -> "RDD[Any]":
+    """(range of items, sums of each block) for each range, in the order of the blocks."""
 
+    def pieces(sender: int, own: Iterator[BlockResult]) -> Iterator[tuple[int, tuple[int, ItemSums | None]]]:
+        for result in own:
+            for receiver, piece in enumerate(partition_sums(result.sums, starts)):
+                yield receiver, (sender, piece)
 
-def _answers(block: ItemBlock, requests: list[tuple[int, Int32Array]], step: Step) -> Iterator[tuple[int, Answer]]:
-    parameters, n_here = block.state.parameters, block.state.parameters["item_bias"].size
-    accumulators = block.state.accumulators if step.passes > 1 else {}
-    for sender, items in requests:
-        here = items - block.first
-        rows, beside = (
-            {name: part[here] if len(part) == n_here else part for name, part in blocks.items()}
-            for blocks in (parameters, accumulators)
-        )
-        yield sender, Answer(items, rows, beside)
+    def in_order(sent: list[tuple[int, ItemSums | None]]) -> list[ItemSums]:
+        return [piece for _, piece in sorted(sent, key=lambda pair: pair[0]) if piece is not None]
 
-
-def _pieces(left: BlockVisit, starts: Int64Array, sender: int) -> Iterator[tuple[int, tuple[int, ItemSums | None]]]:
-    pieces: list[ItemSums | None] = [*split_sums(left.sums, starts)] or [None] * (starts.size - 1)
-    for receiver, piece in enumerate(pieces):
-        yield receiver, (sender, piece)
-
-
-def _merged(parts: list[ItemSums]) -> list[ItemSums]:
-    return [merge(parts)] if parts else []
-
-
-def _in_order(pieces: Any) -> list[ItemSums]:
-    return [piece for _, piece in sorted(pieces, key=lambda pair: pair[0]) if piece is not None]
+    return _grouped(results.mapPartitionsWithIndex(pieces), starts.size - 1).mapValues(in_order)

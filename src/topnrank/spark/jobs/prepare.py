@@ -1,90 +1,45 @@
-"""`models.factor.prepare` for rows that live in a cluster: what all rows say together is added up, then each block is prepared.
+"""`models.factor.prepare` for rows in a cluster: each block is prepared once, and completed by what all blocks say together.
 
-What must be known of all rows: the overall mean and the items' offsets of ratings (two passes), how often items are liked,
-and the neighbors, which the driver solves from the likes: they come to it as item numbers. Feedback that is a function of a
-row and its user's other rows is weighted in the blocks; one that looks at all rows at once is for the driver (`is_local`).
+    block of rows --> lists, residuals missing   --> sums over all blocks (driver)  --> lists with residuals and neighbors
+
+What all rows say together: the overall mean and the items' offsets of ratings, how often items are liked, and the neighbors,
+which the driver solves from the likes: they come to it as item indices. Feedback that is a function of a row and its user's
+other rows is applied in the blocks; feedback that looks at all rows at once is for the driver (`is_local`).
 """
 
-import hashlib
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from pyspark import RDD, StorageLevel
 
 from topnrank._typing import Float32Array, Int64Array
 from topnrank.data.feedback.policies import Centered, EventWeights, Feedback, Threshold, Unary, WeightColumn
-from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError
+from topnrank.models.base import FitInfo
+from topnrank.models.factor.fitted import VALUES, row_arrays
 from topnrank.models.factor.prepare import (
-    NEIGHBOR_SCORE_OF_A_LIKE,
-    NO_FROZEN_TERMS,
     FrozenTerms,
     Prepared,
-    Selection,
-    facts_of,
-    item_sampling_weights,
+    add_neighbor_scores,
+    check_trainable,
+    fit_frozen_terms,
+    fit_info,
     like_sessions,
-    prepare,
-    values_of,
+    likes_of,
+    training_lists,
+    type_channels,
+    value_kind,
 )
-from topnrank.models.linear.neighbors import NO_SESSIONS, LikedItems, fit_neighbors
-from topnrank.scorers import DeviationSums, RatingResiduals, TypeChannels
+from topnrank.models.factor.recipe import Recipe
+from topnrank.models.factor.run import data_digest
+from topnrank.models.linear.neighbors import NO_SESSIONS, LikedItems
+from topnrank.scorers import DeviationSums, RatingResiduals, TrainingLists, TypeChannels
 from topnrank.scorers.base import EQUAL_RECENCY, NO_ROWS
 from topnrank.spark.data.interactions import SparkInteractions, UserBlock
-from topnrank.spark.engine.tasks import TrainingBlock
 
 _LOCAL = (Centered, EventWeights, Threshold, Unary, WeightColumn)
 """Feedback whose weights need no rows but the user's own."""
-
-
-@dataclass(frozen=True)
-class PreparedBlocks:
-    """Training lists in the cluster, and what is needed to prepare others the same way."""
-
-    lists: "RDD[TrainingBlock]"
-    sizes: Int64Array
-    """(n_users,) rows in each user's list"""
-    residuals: RatingResiduals | TypeChannels | None
-    facts: dict[str, Any]
-    frozen: FrozenTerms
-
-
-@dataclass(frozen=True)
-class _Task:
-    """What a block needs to be prepared."""
-
-    policy: Feedback
-    selection: Selection
-    n_items: int
-    type_names: tuple[str, ...]
-    residuals: RatingResiduals | TypeChannels | None = None
-
-    def rows(self, block: UserBlock) -> Interactions:
-        return block.interactions(self.n_items, self.type_names)
-
-    def prepared(self, block: UserBlock) -> Prepared:
-        data = self.rows(block)
-        earlier = Prepared(data, NO_ROWS, self.residuals, {})
-        return prepare(data, self.policy, self.selection, strict=False, earlier=earlier)
-
-    def lists(self, block: UserBlock) -> TrainingBlock:
-        return TrainingBlock(block.first, self.prepared(block).rows)
-
-    def sessions(self, block: UserBlock) -> Int64Array:
-        """The sessions of the likes of the block, counted from 0."""
-        prepared = self.prepared(block)
-        assert self.selection.ridge is not None
-        return like_sessions(prepared.data, prepared.rows.gains > 0, self.selection.ridge)
-
-    def validation_error(self, block: UserBlock) -> tuple[str | None, str]:
-        """Why the block alone could not teach an order, if so; and a digest of its rows."""
-        data = self.rows(block)
-        try:
-            prepare(data, self.policy, self.selection._replace(ridge=None))
-        except DataError as error:
-            return str(error), data.fingerprint()
-        return None, data.fingerprint()
 
 
 def is_local(policy: Feedback) -> bool:
@@ -92,121 +47,158 @@ def is_local(policy: Feedback) -> bool:
     return type(policy) in _LOCAL
 
 
-def prepare_blocks(data: SparkInteractions, policy: Feedback, selection: Selection) -> PreparedBlocks:
+class PreparedBlock(NamedTuple):
+    """The training lists of the users of a block."""
+
+    number: int
+    first: int
+    rows: TrainingLists
+    """Without residuals and neighbors' scores until all blocks are known"""
+    arrays: dict[str, Any]
+    """What a fitted model keeps of each row: `fitted.row_arrays`"""
+    sessions: Int64Array
+    """Of the likes, counted from 0 in the block"""
+    summary: "_Summary"
+
+
+class _Summary(NamedTuple):
+    """What the driver needs of a block."""
+
+    complaint: str | None
+    """Why nothing could be learned from the block alone"""
+    digest: int
+    value: Literal["ratings", "weights"] = "weights"
+    total: float = 0.0
+    """Sum of the rows' values"""
+    n_rows: int = 0
+    sizes: Int64Array = NO_SESSIONS
+    """(n_users,) rows in each user's list"""
+
+
+@dataclass(frozen=True)
+class PreparedBlocks:
+    """Training lists in the cluster, persisted until `unpersist`."""
+
+    blocks: "RDD[PreparedBlock]"
+    sizes: Int64Array
+    """(n_users,) rows in each user's list"""
+    residuals: RatingResiduals | TypeChannels | None
+    frozen: FrozenTerms
+    info: FitInfo
+
+    def unpersist(self) -> None:
+        """Frees memory and disk in the cluster."""
+        self.blocks.unpersist()
+
+
+def prepare_blocks(data: SparkInteractions, policy: Feedback, recipe: Recipe) -> PreparedBlocks:
     """Training lists of all blocks."""
-    task = _Task(policy, selection, data.n_items, data.type_names)
-    complaints = data.blocks.map(task.validation_error).collect()
-    if all(validation_error is not None for validation_error, _ in complaints):
-        raise DataError(complaints[0][0])
-    task = replace(task, residuals=_residuals(data, task))
-    lists = data.blocks.map(task.lists).persist(StorageLevel.MEMORY_AND_DISK)
-    lists, frozen = _frozen_terms(lists, task, data)
-    sizes = np.concatenate(lists.map(_list_sizes).collect())
-    digest = hashlib.sha256("".join(fingerprint for _, fingerprint in complaints).encode()).hexdigest()
-    facts = {"fingerprint": digest[:16], "value": _value(data, task), **facts_of(policy, task.residuals)}
-    return PreparedBlocks(lists, sizes, task.residuals, facts, frozen)
+    selection, n_items, names = recipe.selection, data.n_items, data.type_names
+    first = data.blocks.map(lambda block: _prepare(block, recipe, policy, n_items, names))
+    first = first.persist(StorageLevel.MEMORY_AND_DISK)
+    summaries: list[_Summary] = first.map(lambda block: block.summary).collect()
+    complaints = [one.complaint for one in summaries]
+    if None not in complaints:
+        first.unpersist()
+        raise DataError(complaints[0])
+    residuals: RatingResiduals | TypeChannels | None = None
+    if selection.user_representation == "history":
+        residuals = type_channels(policy) if selection.by_type else _rating_residuals(first, summaries, n_items)
+    counts = np.zeros(n_items, np.int64)
+    if selection.negatives and selection.popular:
+        for part in first.map(lambda block: _like_counts(block, n_items)).toLocalIterator(prefetchPartitions=True):
+            counts += part
+    likes, ends = _all_likes(first, n_items) if selection.ridge is not None else (_NO_LIKES, [])
+    frozen, neighbor_scores = fit_frozen_terms(selection, residuals, counts, likes)
+    blocks = first
+    if residuals is not None or neighbor_scores is not None:
+        parts = [None] * len(summaries) if neighbor_scores is None else np.split(neighbor_scores, ends)
+        scores = first.context.parallelize(parts, len(parts))
+        completed = first.zip(scores).map(lambda both: _complete(both[0], both[1], residuals))
+        blocks = completed.persist(StorageLevel.MEMORY_AND_DISK)
+        blocks.count()  # computed now, because the blocks that it is made of are let go
+        first.unpersist()
+    digest = sum(one.digest for one in summaries) % 2**64
+    info = fit_info(f"{digest:016x}", summaries[0].value, policy, residuals)
+    return PreparedBlocks(blocks, np.concatenate([one.sizes for one in summaries]), residuals, frozen, info)
 
 
-def _value(data: SparkInteractions, task: _Task) -> str:
-    return str(data.blocks.map(lambda block: task.prepared(block).facts["value"]).first())
+def _prepare(
+    block: UserBlock, recipe: Recipe, policy: Feedback, n_items: int, type_names: tuple[str, ...]
+) -> PreparedBlock:
+    """Inside a task: the lists of a block, but for what needs all blocks."""
+    data = block.interactions(n_items, type_names)
+    digest, complaint = data_digest(data, block.first), None
+    weighted, selection = policy(data), recipe.selection
+    try:
+        check_trainable(weighted, selection)
+    except DataError as error:
+        complaint = str(error)
+    try:
+        rows = training_lists(weighted, None, selection)
+        sessions = like_sessions(weighted, rows.gains > 0, selection.ridge)
+    except DataError as error:  # such as no timestamps: then no block has any
+        summary = _Summary(complaint or str(error), digest)
+        return PreparedBlock(block.number, block.first, NO_ROWS, {}, NO_SESSIONS, summary)
+    value = value_kind(weighted, selection)
+    arrays = row_arrays(recipe, Prepared(weighted, rows, None, FitInfo(value=value)))
+    total = float(arrays[VALUES].sum(dtype=np.float64))
+    summary = _Summary(complaint, digest, value, total, len(weighted), _list_sizes(rows))
+    return PreparedBlock(block.number, block.first, rows, arrays, sessions, summary)
 
 
-def _residuals(data: SparkInteractions, task: _Task) -> RatingResiduals | TypeChannels | None:
-    """What histories know of a row beside its item: sums of all blocks, in their order."""
-    selection = task.selection
-    if selection.users != "history":
-        return None
-    if selection.by_type:
-        assert isinstance(task.policy, EventWeights)
-        return TypeChannels(tuple(task.policy.weights.values()))
+def _list_sizes(rows: TrainingLists) -> Int64Array:
+    """(n_users,) rows in the list of each user."""
+    listed = rows.listed.astype(np.int64) if rows.listed.size else np.ones(rows.items.size, np.int64)
+    return np.diff(np.concatenate([[0], np.cumsum(listed)])[rows.indptr])
 
-    def weighted(block: UserBlock) -> tuple[Interactions, Float32Array]:
-        rows = task.policy(task.rows(block))
-        return rows, values_of(rows)
 
-    def total(block: UserBlock) -> tuple[float, int]:
-        _, values = weighted(block)
-        return float(values.sum(dtype=np.float64)), values.size
+def _rating_residuals(blocks: "RDD[PreparedBlock]", summaries: list[_Summary], n_items: int) -> RatingResiduals:
+    """What histories know of a row beside its item, by sums over all blocks, in their order."""
+    mean = sum(one.total for one in summaries) / sum(one.n_rows for one in summaries)
 
-    totals = data.blocks.map(total).collect()
-    mean = sum(part for part, _ in totals) / sum(size for _, size in totals)
+    def sums(block: PreparedBlock) -> Any:
+        return RatingResiduals.sums(block.rows.indptr, block.rows.items, block.arrays[VALUES], mean, n_items)
 
-    def sums(block: UserBlock) -> Any:
-        rows, values = weighted(block)
-        return RatingResiduals.sums(rows.indptr, rows.indices, values, mean, rows.n_items)
-
-    counts, deviations = np.zeros(data.n_items, np.int64), np.zeros(data.n_items)
-    for more, further in data.blocks.map(sums).toLocalIterator(prefetchPartitions=True):  # one block here at a time
+    counts, deviations = np.zeros(n_items, np.int64), np.zeros(n_items)
+    for more, further in blocks.map(sums).toLocalIterator(prefetchPartitions=True):  # one block here at a time
         counts += more
         deviations += further
     return RatingResiduals.of_sums(DeviationSums(counts, deviations), mean)
 
 
-def _frozen_terms(
-    lists: "RDD[TrainingBlock]", task: _Task, data: SparkInteractions
-) -> tuple["RDD[TrainingBlock]", FrozenTerms]:
-    """Chances and neighbors, and lists with what the neighbors say of each like when its user is left out."""
-    selection, n_items = task.selection, task.n_items
-    frozen = NO_FROZEN_TERMS
-    if isinstance(task.residuals, TypeChannels):
-        frozen = frozen._replace(channels=len(task.residuals.weights))
-    if selection.negatives and selection.popular:
-        counts = np.zeros(n_items, np.int64)
-        for part in lists.map(lambda block: _like_counts(block, n_items)).toLocalIterator(prefetchPartitions=True):
-            counts += part
-        frozen = frozen._replace(sampling_weights=item_sampling_weights(counts))
-    if selection.ridge is None:
-        return lists, frozen
-    sessions = NO_SESSIONS
-    if selection.ridge.sessions is not None:
-        sessions = _through_all(data.blocks.map(task.sessions).collect())
-    return _with_neighbors(lists, frozen, task, sessions)
-
-
-def _through_all(parts: list[Int64Array]) -> Int64Array:
-    """The numbers of the sessions of all blocks, each counted from 0, as numbers through all of them."""
-    counts = [int(part.max(initial=-1)) + 1 for part in parts]
-    return np.concatenate([part + first for part, first in zip(parts, np.cumsum([0, *counts]), strict=False)])
-
-
-def _with_neighbors(
-    lists: "RDD[TrainingBlock]", frozen: FrozenTerms, task: _Task, sessions: Int64Array
-) -> tuple["RDD[TrainingBlock]", FrozenTerms]:
-    parts = lists.map(_likes).collect()
-    sizes, items, recency_weights = (np.concatenate(column) for column in zip(*parts, strict=True))
-    indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    assert task.selection.ridge is not None
-    liked = LikedItems(
-        indptr, items, task.n_items, recency_weights if recency_weights.size else EQUAL_RECENCY, sessions
-    )
-    solved = fit_neighbors(liked, task.selection.ridge, left_out=True)
-    ends = np.cumsum([part[1].size for part in parts])
-    neighbor_scores = lists.context.parallelize(np.split(solved.neighbor_scores, ends[:-1]), len(parts))
-    neighbor_term = lists.zip(neighbor_scores).map(_with_links).persist(StorageLevel.MEMORY_AND_DISK)
-    scale = NEIGHBOR_SCORE_OF_A_LIKE / max(float(np.abs(solved.neighbor_scores).mean()), 1e-6)
-    return neighbor_term, frozen._replace(neighbors=solved.neighbors, scale=scale)
-
-
-def _with_links(pair: tuple[TrainingBlock, Float32Array]) -> TrainingBlock:
-    block, solved = pair
-    neighbor_scores = np.zeros(block.rows.items.size, np.float32)
-    neighbor_scores[block.rows.gains > 0] = solved
-    return block._replace(rows=block.rows._replace(neighbor_scores=neighbor_scores))
-
-
-def _like_counts(block: TrainingBlock, n_items: int) -> Int64Array:
+def _like_counts(block: PreparedBlock, n_items: int) -> Int64Array:
     return np.bincount(block.rows.items[block.rows.gains > 0], minlength=n_items)
 
 
-def _likes(block: TrainingBlock) -> tuple[Int64Array, Any, Float32Array]:
-    """Likes of each user, their items, and what each counts."""
-    rows, liked = block.rows, block.rows.gains > 0
-    sizes = np.diff(np.concatenate([[0], np.cumsum(liked)])[rows.indptr])
-    return sizes, rows.items[liked], rows.recency_weights[liked] if rows.recency_weights.size else EQUAL_RECENCY
+_NO_LIKES = LikedItems(np.zeros(1, np.int64), np.empty(0, np.int32), 0)
 
 
-def _list_sizes(block: TrainingBlock) -> Int64Array:
-    """Rows in the list of each user."""
+def _all_likes(blocks: "RDD[PreparedBlock]", n_items: int) -> tuple[LikedItems, list[int]]:
+    """The likes of all users, on the driver, and where those of each block but the last end."""
+    parts: list[LikedItems] = blocks.map(lambda block: likes_of(block.rows, n_items, block.sessions)).collect()
+    ends = np.cumsum([part.items.size for part in parts])
+    n_sessions = [int(part.sessions.max(initial=-1)) + 1 for part in parts]  # counted through all blocks
+    first_sessions = np.cumsum([0, *n_sessions[:-1]])
+    likes = LikedItems(
+        np.concatenate(
+            [[0], *(part.indptr[1:] + end - part.items.size for part, end in zip(parts, ends, strict=True))]
+        ),
+        np.concatenate([part.items for part in parts]),
+        n_items,
+        np.concatenate([EQUAL_RECENCY, *(part.recency_weights for part in parts)]),
+        np.concatenate([part.sessions + more for part, more in zip(parts, first_sessions, strict=True)]),
+    )
+    return likes, ends[:-1].tolist()
+
+
+def _complete(
+    block: PreparedBlock, neighbor_scores: Float32Array | None, residuals: RatingResiduals | TypeChannels | None
+) -> PreparedBlock:
+    """Inside a task: the block with what all blocks say together."""
     rows = block.rows
-    listed = np.ones(rows.items.size, np.int64) if not rows.listed.size else rows.listed.astype(np.int64)
-    return np.diff(np.concatenate([[0], np.cumsum(listed)])[rows.indptr])
+    if residuals is not None:
+        rows = rows._replace(residuals=residuals.of(rows.indptr, rows.items, block.arrays[VALUES]))
+    if neighbor_scores is not None:
+        rows = add_neighbor_scores(rows, neighbor_scores)
+    return block._replace(rows=rows, sessions=NO_SESSIONS)

@@ -11,15 +11,15 @@ from pyspark.sql import types as kinds
 
 from topnrank._typing import Float32Array
 from topnrank.spark.data.columns import column_of, id_column
-from topnrank.spark.data.partition import deal_tables
-from topnrank.spark.jobs.distributed_model import DistributedModel, Learned, ModelBlock, block_model
+from topnrank.spark.data.partition import partition_tables
+from topnrank.spark.jobs.distributed_model import DistributedModel, ItemParameters, ModelBlock, block_model
 from topnrank.spark.jobs.tables import frame_of_tables, is_integer, task_threads
 
 _NUMBERS = ("__user_number", "__item_number")
 
 
 def score_rows(
-    served: DistributedModel, rows: DataFrame, names: tuple[str, str], output: str, *, drop: bool
+    distributed: DistributedModel, rows: DataFrame, names: tuple[str, str], output: str, *, drop: bool
 ) -> DataFrame:
     """`rows` with a column `output` of the scores of their users and items, the columns `names`.
 
@@ -28,29 +28,31 @@ def score_rows(
     """
     user, item = (
         id_column(rows, name, integer=is_integer(known))
-        for name, known in zip(names, (served.users, served.items), strict=True)
+        for name, known in zip(names, (distributed.users, distributed.items), strict=True)
     )
     keyed = rows.withColumns({"__user": user, "__item": item})
-    users = served.users.select(
+    users = distributed.users.select(
         sf.col("id").alias("__user"), sf.col("number").alias(_NUMBERS[0]), sf.col("block").alias("__own")
     )
-    items = served.items.select(sf.col("id").alias("__item"), sf.col("number").alias(_NUMBERS[1]))
+    items = distributed.items.select(sf.col("id").alias("__item"), sf.col("number").alias(_NUMBERS[1]))
     how = "inner" if drop else "left"
     # rows without a user have no block: any will do, if they do not all go to the same one
-    block = sf.coalesce("__own", sf.pmod(sf.hash("__user", "__item"), sf.lit(served.n_blocks)))
+    block = sf.coalesce("__own", sf.pmod(sf.hash("__user", "__item"), sf.lit(distributed.n_blocks)))
     numbered = keyed.join(users, "__user", how).join(items, "__item", how)
     columns = [column_of(name) for name in rows.columns]
-    balanced_order = deal_tables(numbered.select(block.alias("__block"), *_NUMBERS, *columns), served.n_blocks)
-    shared = served.shared
-    tables = served.blocks.zip(balanced_order).flatMap(lambda both: _scored(shared.value, both[0], both[1], output))
+    parts = partition_tables(numbered.select(block.alias("__block"), *_NUMBERS, *columns), distributed.n_blocks)
+    shared = distributed.shared
+    tables = distributed.blocks.zip(parts).flatMap(lambda both: _scored(shared.value, both[0], both[1], output))
     schema = kinds.StructType([*rows.schema.fields, kinds.StructField(output, kinds.FloatType())])
-    return frame_of_tables(served.session, tables, schema)
+    return frame_of_tables(distributed.session, tables, schema)
 
 
-def _scored(learned: Learned, block: ModelBlock, balanced_order: list[pa.Table], output: str) -> Iterator[pa.Table]:
+def _scored(
+    item_parameters: ItemParameters, block: ModelBlock, parts: list[pa.Table], output: str
+) -> Iterator[pa.Table]:
     """Inside a task: the rows of a block without their numbers, with their scores."""
-    model = block_model(learned, block)
-    for table in balanced_order:
+    model = block_model(item_parameters, block)
+    for table in parts:
         users, items = (table.column(place).combine_chunks() for place in (0, 1))
         known = np.asarray(pc.and_(users.is_valid(), items.is_valid()))
         scores: Float32Array = np.full(len(table), np.nan, np.float32)

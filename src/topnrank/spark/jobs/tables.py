@@ -1,6 +1,6 @@
-"""Arrow tables made inside tasks as DataFrames, and rows of a DataFrame brought to the blocks of their users."""
+"""Arrow tables of tasks as DataFrames, and ids and their indices in DataFrames."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -10,24 +10,20 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql import types as kinds
 
-from topnrank import errors
-from topnrank.errors import TopNRankError
 from topnrank.kernels.jit import threads
 from topnrank.spark.data.partition import table_bytes
 
 
 def frame_of_tables(session: SparkSession, tables: RDD[Any], schema: "str | kinds.StructType") -> DataFrame:
     """A DataFrame of the Arrow tables of an RDD, column by column: rows never become Python objects."""
-    packed = session.createDataFrame(
-        tables.map(lambda table: (bytearray(table_bytes(table)),)), "data binary", verifySchema=False
-    )
-    return packed.mapInArrow(_read, schema)
 
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for data in batch.column("data"):
+                yield from pa.ipc.open_stream(data.as_buffer())
 
-def _read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        for data in batch.column("data"):
-            yield from pa.ipc.open_stream(data.as_buffer())
+    rows = tables.map(lambda table: (bytearray(table_bytes(table)),))
+    return session.createDataFrame(rows, "data binary", verifySchema=False).mapInArrow(read, schema)
 
 
 def task_threads() -> AbstractContextManager[None]:
@@ -36,26 +32,8 @@ def task_threads() -> AbstractContextManager[None]:
     return threads(task.cpus() if task is not None else 0)
 
 
-def guarded(task: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, tuple[str, str] | None]]:
-    """`task` whose own errors are results: (result, None), or (None, error) for `unguarded` on the driver."""
-
-    def run(value: Any) -> tuple[Any, tuple[str, str] | None]:
-        try:
-            return task(value), None
-        except TopNRankError as error:
-            return None, (type(error).__name__, str(error))
-
-    return run
-
-
-def unguarded(error: tuple[str, str]) -> TopNRankError:
-    """The error of a task, without Spark's words around it."""
-    kind: type[TopNRankError] = getattr(errors, error[0], TopNRankError)
-    return kind(error[1])
-
-
 def with_ids(frame: DataFrame, column: str, known: DataFrame) -> DataFrame:
-    """`frame` with ids in place of the numbers in `column`."""
+    """`frame` with ids in place of the indices in `column`."""
     ids = known.select(sf.col("number").alias(column), sf.col("id").alias("_id"))
     return frame.join(ids, column).drop(column).withColumnRenamed("_id", column)
 
@@ -66,7 +44,7 @@ def is_integer(known: DataFrame) -> bool:
 
 
 def known_numbers(rows: DataFrame, column: str, known: DataFrame, number: str) -> DataFrame:
-    """`rows` with the numbers of the ids in `column`, null where they are not known."""
+    """`rows` with the indices of the ids in `column`, null where they are not known."""
     columns: list[Column] = [sf.col("id").alias(column), sf.col("number").alias(number)]
     if number == "user_number":
         columns.append(sf.col("block"))

@@ -1,38 +1,51 @@
-"""From user blocks to a model in the cluster."""
+"""From blocks of users to a model in the cluster, by the training run of all engines (`models.factor.run`)."""
 
 from collections.abc import Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from pyspark import RDD
+from pyspark.sql import DataFrame
 
 from topnrank._typing import FloatArray
 from topnrank.data.feedback.by_name import feedback_from
-from topnrank.data.feedback.policies import Feedback
-from topnrank.engines.adaptive import AdaptiveEngine
-from topnrank.engines.base import Engine
+from topnrank.data.frames import Columns
+from topnrank.engines import Engine, Problem, State
+from topnrank.errors import ParameterError
 from topnrank.models.base import Model
 from topnrank.models.factor.model import FactorModel
+from topnrank.models.factor.recipe import Recipe
+from topnrank.models.factor.run import (
+    RunOptions,
+    TrainingData,
+    Validation,
+    all_relevant,
+    check_defined,
+    check_stopping,
+    run,
+)
 from topnrank.models.linear.neighbors import NEIGHBORS, WEIGHTS
-from topnrank.models.persistence import encode
-from topnrank.scorers import RatingResiduals
+from topnrank.scorers import Parameters, RatingResiduals
 from topnrank.scorers.base import NO_ROWS
 from topnrank.spark.data.interactions import SparkInteractions
 from topnrank.spark.engine.engine import SparkEngine
-from topnrank.spark.jobs.distributed_model import DistributedModel, Learned, unfitted
+from topnrank.spark.engine.item_store import distribute
+from topnrank.spark.engine.tasks import TrainingBlock
+from topnrank.spark.jobs.distributed_model import DistributedModel, ItemParameters, unfitted
+from topnrank.spark.jobs.evaluate import EvaluationOptions, HeldOutRows, evaluate_rows
 from topnrank.spark.jobs.prepare import PreparedBlocks, is_local, prepare_blocks
-from topnrank.spark.session.job_names import named
-from topnrank.training import Callback, Checkpoint, Progress, Recorder, Tolerance, train
+from topnrank.spark.session.session import described
+from topnrank.training import Callback
 
 
 @dataclass(frozen=True)
-class Watching:
-    """Who watches a training, by the names of `FactorModel.fit`."""
+class HeldOut:
+    """Held-out rows for early stopping, as a DataFrame."""
 
-    checkpoint: str | None = None
-    progress: bool = False
-    callbacks: Sequence[Callback] = ()
+    frame: DataFrame
+    columns: Columns
+    duplicates: str = "error"
 
 
 def train_on_blocks(
@@ -40,94 +53,130 @@ def train_on_blocks(
     data: SparkInteractions,
     checkpoint: str | None = None,
     *,
+    validation: HeldOut | None = None,
+    metric: str = "ndcg@10",
+    patience: int = 10,
     progress: bool = False,
     callbacks: Sequence[Callback] = (),
 ) -> DistributedModel:
-    """`local`, trained on `data`, whose rows stay in the cluster; `progress` and `callbacks` are those of `fit`.
+    """`local`, trained on `data`, whose rows stay in the cluster; the other arguments are those of `FactorModel.fit`.
 
     Models in closed form (EASE, NeighborRidge, ItemMean, Popularity, Random), and feedback that looks at all rows at once
     (Grades, Relevance, ConversionRate, ItemCount, Recency) are for the driver, which collects the rows for them; factor
-    models are trained in the cluster even so.
+    models are trained in the cluster even so. With validation the driver keeps the parameters of the best round.
     """
     if not isinstance(local, FactorModel):
+        if validation is not None:
+            raise ParameterError(f"{type(local).__name__} is not trained in rounds: leave the validation rows out")
         return DistributedModel.of_local(local.fit(data.collect()), data.session, like=data)
+    options = RunOptions(checkpoint, progress, callbacks)
     sample = data.blocks.first().interactions(data.n_items, data.type_names)
-    model = local.settled(sample)
-    policy = feedback_from(model.policy(), sample)
+    recipe = local.resolve(sample)
+    policy = feedback_from(recipe.feedback, sample)
     if not is_local(policy):
         local = type(local)(**local.get_params() | {"engine": "spark"})
-        fitted = local.fit(data.collect(), checkpoint=checkpoint, progress=progress, callbacks=callbacks)
+        held_out = None
+        if validation is not None:
+            held = SparkInteractions.from_frame(validation.frame, validation.columns, duplicates=validation.duplicates)
+            held_out = held.collect()
+            held.unpersist()
+        stopping: dict[str, Any] = {"validation": held_out, "metric": metric, "patience": patience}
+        fitted = local.fit(data.collect(), **stopping, **vars(options))
         return DistributedModel.of_local(fitted, data.session, like=data)
-    return _trained(local, model, policy, data, Watching(checkpoint, progress, callbacks))
+    check_stopping(metric, patience)
+    with described(data.session.sparkContext, "training lists"):
+        prepared = prepare_blocks(data, policy, recipe)
+    try:
+        return _Training(local, recipe, data, prepared).run(validation, metric, patience, options)
+    finally:
+        prepared.unpersist()
 
 
-def _trained(
-    local: FactorModel, model: FactorModel, policy: Feedback, data: SparkInteractions, watching: Watching
-) -> DistributedModel:
-    with named(data.session.sparkContext, "training lists"):
-        prepared = prepare_blocks(data, policy, model.selection())
-    run = _Run(model, prepared, data)
-    facts = run.go(watching)
-    arrays: dict[str, FloatArray] = {
-        name: block.astype(np.float32) for name, block in run.engine.item_state().parameters.items()
-    }
-    if isinstance(prepared.residuals, RatingResiduals):
-        arrays["item_offsets"] = prepared.residuals.offsets
-    if (neighbors := prepared.frozen.neighbors) is not None:
-        kept: dict[str, Any] = {NEIGHBORS: neighbors.items, WEIGHTS: neighbors.weights}
-        arrays |= kept
-    facts = {"rows": data.n_rows, "task": model._task(), **prepared.facts, **facts}
-    learned = Learned(unfitted(local), arrays, facts, data.n_items)
-    served = DistributedModel.of_rows(learned, data, run.engine.user_vectors())
-    served.blocks.count()  # made now: what it is made from is let go
-    run.engine.close()
-    prepared.lists.unpersist()
-    return served
+@dataclass(frozen=True)
+class _Training:
+    """A training on blocks that are prepared."""
 
+    local: FactorModel
+    recipe: Recipe
+    data: SparkInteractions
+    prepared: PreparedBlocks
 
-class _Run:
-    """One call of `fit` in the cluster."""
+    def run(self, validation: HeldOut | None, metric: str, patience: int, options: RunOptions) -> DistributedModel:
+        """Trains, and makes the model."""
+        data, prepared = self.data, self.prepared
+        engines: list[SparkEngine] = []
 
-    def __init__(self, model: FactorModel, prepared: PreparedBlocks, data: SparkInteractions) -> None:
-        self.model, self.prepared, self.data = model, prepared, data
-        indptr = np.concatenate([[0], np.cumsum(prepared.sizes)])
-        self.schedule = model.schedule(NO_ROWS._replace(indptr=indptr))
+        def make_engine(problem: Problem, state: State) -> Engine:
+            lists = prepared.blocks.map(lambda block: TrainingBlock(block.first, block.rows))
+            engines.append(SparkEngine(problem, state, data.session, lists))
+            return engines[0]
 
-    def go(self, watching: Watching) -> dict[str, Any]:
-        """Starts or resumes, trains to the end, and returns the facts of the training."""
-        model, frozen, recorder = self.model, self.prepared.frozen, Recorder()
-        state = model.start_state(self.data.n_users, self.data.n_items, frozen)
-        done, finished, saved = 0, False, None
-        if watching.checkpoint is not None:
-            saved = Checkpoint(watching.checkpoint, self._identity(), {"recorder": recorder})
-            if (earlier := saved.resume()) is not None:
-                state, done, finished = earlier
-        problem = model.problem(NO_ROWS, frozen)
-        self.engine = SparkEngine(problem, state, self.data.session, self.prepared.lists)
-        engine: Engine = AdaptiveEngine(self.engine) if problem.adaptive else self.engine
-        if not finished:
-            with ExitStack() as bar:
-                callbacks = [recorder, *self._watchers(watching, done, bar), *([] if saved is None else [saved])]
-                done = train(engine, self.schedule, callbacks, done=done)
-            if saved is not None:
-                saved.write(engine, done, finished=True)
-        return {"history": recorder.records, "rounds": done, "best_round": done}
+        sizes = NO_ROWS._replace(indptr=np.concatenate([[0], np.cumsum(prepared.sizes)]))
+        training = TrainingData(
+            sizes,
+            data.n_users,
+            data.n_items,
+            prepared.frozen,
+            prepared.info,
+            lambda: prepared.info.fingerprint,
+            make_engine,
+        )
+        rows = None
+        if validation is not None:
+            wanted = EvaluationOptions(self.recipe.task, metric, duplicates=validation.duplicates)
+            rows = HeldOutRows.of(data, validation.frame, validation.columns, wanted)
+        try:
+            early = None if rows is None else self._validation(rows, metric, patience)
+            _, best, info = run(self.local, self.recipe, training, early, options)
+            (spark_engine,) = engines
+            items, vectors = spark_engine.item_state().parameters, spark_engine.user_vectors()
+            if best is not None:
+                items, vectors = best, self._scattered(best)
+            model = self._model(items, vectors, replace(info, rows=data.n_rows))
+            model.blocks.count()  # computed now, because what it is made of is let go
+            return model
+        finally:
+            for made in engines:
+                made.close()
+            if rows is not None:
+                rows.unpersist()
 
-    def _watchers(self, watching: Watching, done: int, bar: ExitStack) -> list[Callback]:
-        """In the order of the local training: who was given, who stops, who shows."""
-        watchers = list(watching.callbacks)
-        if self.model.tolerance > 0.0:
-            watchers.append(Tolerance(self.model.tolerance))
-        if watching.progress:
-            title = type(self.model).__name__
-            watchers.append(bar.enter_context(Progress(self.schedule.rounds, done=done, title=title)))
-        return watchers
-
-    def _identity(self) -> dict[str, Any]:
-        """What must be equal for a run to resume another."""
-        parameters = {
-            name: encode(value)
-            for name, value in self.model.get_params().items()
-            if name not in ("num_threads", "engine")
+    def _model(self, items: Parameters, vectors: "RDD[Any] | None", info: Any) -> DistributedModel:
+        """The model in the cluster with these parameters."""
+        data, prepared = self.data, self.prepared
+        arrays: dict[str, Any] = {
+            name: block.astype(np.float32) for name, block in items.items() if name != "user_factors"
         }
-        return {"model": self.model.name, "data": self.prepared.facts["fingerprint"], "parameters": parameters}
+        if isinstance(prepared.residuals, RatingResiduals):
+            arrays["item_offsets"] = prepared.residuals.offsets
+        if (neighbors := prepared.frozen.neighbors) is not None:
+            arrays |= {NEIGHBORS: neighbors.items, WEIGHTS: neighbors.weights}
+        item_parameters = ItemParameters(unfitted(self.local), arrays, info, data.n_items)
+        scorer = self.recipe.with_channels(prepared.frozen.channels)
+        return DistributedModel.of_blocks(item_parameters, data, prepared.blocks, scorer, vectors)
+
+    def _scattered(self, parameters: Parameters) -> "RDD[FloatArray] | None":
+        """Users' vectors from the driver to their blocks; None where users are histories."""
+        if "user_factors" not in parameters:
+            return None
+        parts = np.split(parameters["user_factors"], self.data.firsts[1:-1])
+        return distribute(self.data.session.sparkContext, list(parts))
+
+    def _validation(self, rows: HeldOutRows, metric: str, patience: int) -> Validation:
+        """Early stopping by a metric on held-out rows in the cluster; refused when no order of them could be wrong."""
+
+        if rows.all_relevant and self.recipe.task == "rated":
+            raise all_relevant(rows.n_rows, rows.rule)
+
+        def measure(engine: Engine) -> float:
+            assert isinstance(engine, SparkEngine)
+            info = replace(self.prepared.info, task=self.recipe.task)
+            model = self._model(engine.item_state().parameters, engine.user_vectors(), info)
+            try:
+                result = evaluate_rows(model, rows)
+            finally:
+                model.blocks.unpersist()
+                model.shared.unpersist()
+            return check_defined(metric, result[metric])
+
+        return Validation(measure, metric, patience, rows.digest)

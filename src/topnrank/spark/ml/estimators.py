@@ -8,18 +8,21 @@ from typing import Any, Self
 from pyspark.ml import Estimator
 from pyspark.ml.util import MLReadable, MLWritable
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 
+from topnrank.errors import DataError
 from topnrank.models.base import Model
 from topnrank.models.registry import MODELS
+from topnrank.spark.data.columns import SOURCE, column_of
 from topnrank.spark.data.interactions import SparkInteractions
-from topnrank.spark.jobs.train import train_on_blocks
+from topnrank.spark.jobs.train import HeldOut, train_on_blocks
 from topnrank.spark.ml.files import ParamsReader, ParamsWriter
 from topnrank.spark.ml.models import MODEL_CLASSES, RankingModel
 from topnrank.spark.ml.params import SHARED, LocalParams, accessors, local_params, shared_params
 
 
 class RankingEstimator(Estimator, LocalParams, MLReadable, MLWritable):  # type: ignore[misc]
-    """A model that is yet to be fitted; base of all."""
+    """Base of all Estimators."""
 
     def __init__(self, **values: Any) -> None:
         super().__init__()
@@ -29,11 +32,27 @@ class RankingEstimator(Estimator, LocalParams, MLReadable, MLWritable):  # type:
         """Trains on the rows of a DataFrame, which never come to the driver as a whole, unless the model says so."""
         local, columns = self.local_model(), self.columns(dataset.columns)
         duplicates, blocks = self.getOrDefault("duplicates"), self.getOrDefault("numBlocks")
+        given, validation, indicator = dataset, None, self.getOrDefault("validationIndicatorCol")
+        if indicator is not None:
+            if indicator not in dataset.columns:
+                raise DataError(f"{SOURCE}: no column {indicator!r} (given as validationIndicatorCol)")
+            dataset = given = dataset.persist()  # read once: a DataFrame may give other rows each time
+            held_out = sf.coalesce(column_of(indicator).cast("boolean"), sf.lit(False))
+            validation, dataset = HeldOut(given.where(held_out), columns, duplicates), given.where(~held_out)
         data = SparkInteractions.from_frame(dataset, columns, duplicates=duplicates, blocks=blocks)
-        served = train_on_blocks(local, data, self.getOrDefault("checkpointDir"))
-        served.blocks.count()  # made now, because the training rows are let go
+        distributed = train_on_blocks(
+            local,
+            data,
+            self.getOrDefault("checkpointDir"),
+            validation=validation,
+            metric=self.getOrDefault("validationMetric"),
+            patience=self.getOrDefault("patience"),
+        )
+        distributed.blocks.count()  # computed now, because the training rows are let go
         data.blocks.unpersist()
-        model: RankingModel = self._copyValues(MODEL_CLASSES[self.local_class](served))
+        if validation is not None:
+            given.unpersist()
+        model: RankingModel = self._copyValues(MODEL_CLASSES[self.local_class](distributed))
         return model
 
     def file_content(self) -> None:

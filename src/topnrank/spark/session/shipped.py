@@ -1,4 +1,4 @@
-"""Stands for the package in the archive that executors get: there, this file is `topnrank/__init__.py`.
+"""The first module of the archive that executors get: there, this file is `topnrank/__init__.py`.
 
 Numba names its cache after the folder of the source, and Spark gives the archive another folder in every application, so
 kernels would be compiled in each one anew. So the archive is unpacked once on each machine, to a folder named after its

@@ -1,9 +1,10 @@
 """The same package on every executor: an archive of exactly the driver's files, sent once for each application.
 
-Executors need what topnrank needs (numpy, numba, pyarrow, ...), which the cluster's administrator installs; topnrank itself
-need not be installed there, and if another version is, the driver's is used all the same.
+Executors need the dependencies of topnrank (numpy, numba, pyarrow, ...), which the cluster's administrator installs;
+topnrank itself need not be installed there, and if another version is, the driver's is used all the same.
 
-The setting `spark.topnrank.ship` says when to send it: "auto" (unless tasks run on this machine), "always" or "never".
+The setting `spark.topnrank.ship` says when to send it: "auto" (unless the master is local), "always" or "never". However the
+package gets there, the first training or job of an application on a cluster asks the executors whether it is the driver's.
 """
 
 import atexit
@@ -25,6 +26,7 @@ from topnrank._checks import one_of
 from topnrank.errors import OutputError, ParameterError
 from topnrank.io.atomic import write_atomically
 from topnrank.spark.session import shipped
+from topnrank.spark.session.session import described, is_local
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,14 +34,26 @@ if TYPE_CHECKING:
 SETTING = "spark.topnrank.ship"
 WHEN = ("auto", "always", "never")
 OLDEST_DATE = (1980, 1, 1, 0, 0, 0)
-"""Every entry of the archive has it, so that the same files make the same archive."""
+"""Of every entry of the archive, so that the same files make the same archive."""
+_checked: set[str] = set()
+"""Applications whose executors were asked."""
+
+
+def prepare_executors(session: "SparkSession") -> None:
+    """Sends the package to the executors where that is needed, and checks once that they have the driver's."""
+    ship_package(session)
+    context = session.sparkContext
+    if not is_local(context) and context.applicationId not in _checked:
+        with described(context, "do the executors have the same package?"):
+            check_executors(session)
+        _checked.add(context.applicationId)
 
 
 def ship_package(session: "SparkSession") -> str | None:
     """Sends the package to all executors, present and future ones; the archive's name, None where none is needed."""
     context = session.sparkContext
     when = one_of(SETTING, session.conf.get(SETTING, "auto"), WHEN)
-    if when == "never" or (when == "auto" and _is_local(context.master)):
+    if when == "never" or (when == "auto" and is_local(context)):
         return None
     archive = package_archive()
     if not any(file.endswith(f"/{archive.name}") for file in context.listFiles):
@@ -47,10 +61,6 @@ def ship_package(session: "SparkSession") -> str | None:
         context.addPyFile(str(archive))
         sys.path[:] = before  # addPyFile puts it there for the driver, which has the package already
     return archive.name
-
-
-def _is_local(master: str) -> bool:
-    return master == "local" or master.startswith("local[")
 
 
 def package_archive() -> Path:
@@ -113,14 +123,10 @@ def _files_in(place: str, folder: Traversable) -> Iterator[tuple[str, Traversabl
             yield name, entry
 
 
-Answer = tuple[str, str | None, str]
-"""A machine, the digest of its package (None: it cannot be imported), and the reason or the package's version and place."""
-
-
 def check_executors(session: "SparkSession") -> None:
-    """Asks the executors by one short job whether they can run topnrank; an error that names machine and reason if not."""
+    """A ParameterError with machine and reason where executors cannot import topnrank, or have another version; one job."""
     slots = max(session.sparkContext.defaultParallelism, 1)
-    answers = session.sparkContext.parallelize(range(slots), slots).mapPartitions(_question()).collect()
+    answers = session.sparkContext.parallelize(range(slots), slots).mapPartitions(_package_question()).collect()
     wanted = package_digest()
     for host, digest, reason in answers:
         if digest is None:
@@ -135,17 +141,20 @@ def check_executors(session: "SparkSession") -> None:
             )
 
 
-def _question() -> Callable[[Iterator[int]], list[Answer]]:
-    """What each executor is asked: an inner function, because those travel as they are and not by the name of a module."""
+def _package_question() -> Callable[[Iterator[int]], list[tuple[str, str | None, str]]]:
+    """What each executor is asked: its machine, the digest of its package, and version and place of that.
 
-    def answer(rows: Iterator[int]) -> list[Answer]:
+    Where it cannot be imported, None and the reason. An inner function, because those are pickled by value.
+    """
+
+    def answer(rows: Iterator[int]) -> list[tuple[str, str | None, str]]:
         import socket
 
         list(rows)  # a worker whose input is not read to its end is thrown away
         try:
-            import topnrank.models  # with all that tasks need
-
-            pass
+            import topnrank
+            from topnrank.spark.engine import tasks  # noqa: F401  (with all that tasks need)
+            from topnrank.spark.session.shipping import package_digest
         except ImportError as error:
             return [(socket.gethostname(), None, str(error))]
         return [(socket.gethostname(), package_digest(), f"version {topnrank.__version__} in {topnrank.__path__[0]}")]
