@@ -8,7 +8,17 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-TOOLS = {".git", ".venv", ".venv-bench", "__pycache__", ".hypothesis", ".pytest_cache", ".ruff_cache", ".mypy_cache"}
+TOOLS = {
+    ".git",
+    ".venv",
+    ".venv-bench",
+    "_build",
+    "__pycache__",
+    ".hypothesis",
+    ".pytest_cache",
+    ".ruff_cache",
+    ".mypy_cache",
+}
 """Folders of tools, which keep what they know between runs."""
 
 _forbidden = False
