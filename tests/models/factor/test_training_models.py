@@ -113,8 +113,8 @@ def test_validation_by_share_holds_rows_out_of_the_data():
         ({"metric": "accuracy"}, "accuracy"),
         ({"patience": 0}, "patience must be an integer of at least 1, got 0"),
         ({"patience": 1.5}, "patience must be an integer of at least 1, got 1.5"),
-        ({"validation": 1.5}, "must be a share between 0 and 1"),
-        ({"validation": "half"}, "must be a share between 0 and 1"),
+        ({"validation": 1.5}, "must be a fraction between 0 and 1"),
+        ({"validation": "half"}, "must be a fraction between 0 and 1"),
     ],
 )
 def test_bad_options_of_fit_are_one_clear_sentence(options, sentence):
