@@ -56,7 +56,7 @@ $(VENV)/installed-docs: pyproject.toml $(VENV)/python-found
 	touch $@
 
 $(BENCH)/installed: pyproject.toml benchmarks/suite_install.py $(BENCH)/python-found
-	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[compare,report,tune]'
+	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[report,tune]'
 	$(BENCH)/bin/python benchmarks/suite_install.py
 	touch $@
 
