@@ -3,6 +3,7 @@
 # make test-all     all tests: also the slow ones, those that start processes, Spark and remote storage
 # make test-spark   the tests of Spark and of remote storage only
 # make check   lint and types
+# make docs    the documentation site, in docs/_build/html
 # make bench   the benchmark suite: installs the peers in .venv-bench and writes benchmarks/report (TOPNRANK_DATA: ML-1M)
 
 PYTHON ?= python3
@@ -11,7 +12,7 @@ BIN := $(VENV)/bin
 BENCH := .venv-bench
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 
-.PHONY: demo test test-all test-spark check bench clean
+.PHONY: demo test test-all test-spark check docs bench clean
 
 demo: $(VENV)/installed
 	$(BIN)/topnrank demo
@@ -30,6 +31,10 @@ check: $(VENV)/installed-dev
 	$(BIN)/ruff format --check src tests benchmarks
 	$(BIN)/mypy
 
+docs: $(VENV)/installed-docs
+	$(BIN)/sphinx-build --builder html --fail-on-warning --keep-going --quiet docs docs/_build/html
+	@echo 'open docs/_build/html/index.html'
+
 bench: $(BENCH)/installed
 	$(BENCH)/bin/python benchmarks/suite.py
 
@@ -46,10 +51,14 @@ $(VENV)/installed-dev: pyproject.toml $(VENV)/python-found
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@ $(VENV)/installed
 
+$(VENV)/installed-docs: pyproject.toml $(VENV)/python-found
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	touch $@
+
 $(BENCH)/installed: pyproject.toml benchmarks/suite_install.py $(BENCH)/python-found
-	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[compare,report,tune]'
+	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[report,tune]'
 	$(BENCH)/bin/python benchmarks/suite_install.py
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(BENCH) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf docs/_build $(VENV) $(BENCH) .pytest_cache .mypy_cache .ruff_cache .hypothesis

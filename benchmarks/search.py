@@ -51,7 +51,7 @@ def main() -> None:
     parts = tnr.split_per_user(train, test=0.25, seed=0)
     kind = tnr.MODELS[arguments.model]
     fixed = {name: json.loads(value) for name, _, value in (one.partition("=") for one in arguments.set)}
-    fixed |= {"users": arguments.users, "epochs": arguments.epochs}
+    fixed |= {"user_representation": arguments.users, "epochs": arguments.epochs}
     if ":" in arguments.trials:
         trials = list(range(*map(int, arguments.trials.split(":"))))
     else:

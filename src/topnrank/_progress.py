@@ -51,7 +51,7 @@ def progress_bar(
 
     Parameters
     ----------
-    title : what stands before the bar.
+    title : text before the bar.
     total : value of a full bar; None where it is not known (yet).
     unit : "count" shows "3/10", "bytes" shows sizes and the speed.
     clock : whether the time left or the time since the start is shown.

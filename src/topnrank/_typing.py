@@ -1,4 +1,4 @@
-"""Array aliases; shapes are said in docstrings."""
+"""Names for types of arrays; docstrings give the shapes."""
 
 from typing import Any
 

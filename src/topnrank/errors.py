@@ -21,7 +21,7 @@ class TopNRankError(Exception):
 
 
 class InputError(TopNRankError, ValueError):
-    """Something the caller gave is wrong and the message says how to fix it."""
+    """An input of the caller is wrong; the message tells how to fix it."""
 
 
 class DataError(InputError):

@@ -34,7 +34,7 @@ def run_process() -> Run:
             capture_output=True,
             text=True,
             env=os.environ | variables,
-            timeout=300,
+            timeout=600,
             check=False,
         )
         return Outcome(done.returncode, done.stdout, done.stderr)

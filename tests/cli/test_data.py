@@ -72,9 +72,9 @@ def test_fetch_that_fails(run: Run, mirror: FileServer, monkeypatch: pytest.Monk
     run("data", "fetch", "ml-1m", "ml-1mm").assert_refused("'ml-20m'", "did you mean 'ml-1m'")
     assert mirror.asked == []
     mirror.breaks = [10, 0]
-    run("data", "fetch", "ml-1m").assert_refused("broke off after 10 bytes", "goes on from there", "TOPNRANK_DATA")
+    run("data", "fetch", "ml-1m").assert_refused("ml-1m cannot be fetched", "fetch it again", "TOPNRANK_DATA")
+    mirror.breaks = []
     assert run("data", "fetch", "ml-1m", "--json").json["datasets"][0]["fetched"]
-    assert mirror.asked[-2].range == "bytes=10-"
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         monkeypatch.setenv("TOPNRANK_MIRROR", f"http://127.0.0.1:{taken.getsockname()[1]}")

@@ -108,7 +108,7 @@ def test_ctrl_c_leaves_no_broken_file(ratings: Path, tmp_path: Path) -> None:
         while not checkpoint.exists() and process.poll() is None:
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=600)
     finally:
         process.kill()
     assert process.returncode == 130
@@ -129,7 +129,7 @@ def test_a_full_disk_leaves_the_old_file(ratings: Path, tmp_path: Path) -> None:
     )
     arguments = ["train", str(ratings), "-o", str(tmp_path / "m.safetensors"), "--model", "popularity"]
     done = subprocess.run(
-        [sys.executable, "-B", "-c", code, *arguments], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-B", "-c", code, *arguments], capture_output=True, text=True, timeout=600, check=False
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("topnrank: ")
@@ -150,7 +150,7 @@ def test_a_reader_that_goes_away(arguments: tuple[str, ...]) -> None:
             stderr=subprocess.PIPE,
             text=True,
             env=BUFFERED,
-            timeout=120,
+            timeout=600,
             check=False,
         )
     finally:
@@ -167,7 +167,7 @@ def test_full_standard_output() -> None:
             stderr=subprocess.PIPE,
             text=True,
             env=BUFFERED,
-            timeout=120,
+            timeout=600,
             check=False,
         )
     assert done.returncode == 1

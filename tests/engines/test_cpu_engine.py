@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from support.problems import LISTS, N_USERS, SCORERS, make_problem, start, visit_all
+from support.rank_losses import Twin
 from topnrank import losses as objectives
 from topnrank.engines import TrainingTime, make_engine
 from topnrank.engines.cpu import CpuEngine
@@ -102,16 +103,6 @@ OBJECTIVES = [
 def test_every_objective(scorer, lists, objective):
     assert not isinstance(compiled_lists(objective).func, type(compiled_lists)), "no kernel"
     assert_engines_agree(make_problem(scorer, objective, rate=0.05, lists=lists), least=0.0)
-
-
-class Twin:
-    """The Laplace step in the clothes of a user's own object."""
-
-    def h(self, x):
-        return Laplace().h(x)
-
-    def dh(self, x):
-        return Laplace().dh(x)
 
 
 @every_scorer

@@ -118,6 +118,7 @@ def test_metrics_equal_ir_measures():
     assert result["map@5"] == pytest.approx(np.mean(scaled))
 
 
+@pytest.mark.process
 @pytest.mark.skipif(shutil.which("perl") is None, reason="ir-measures computes ERR with a Perl script")
 def test_err_equals_ir_measures():
     model, data = random_lists(3)

@@ -103,7 +103,7 @@ LAYERS = {
 }
 FOUNDATION = {"__init__", "errors", "rng", "_typing", "_checks", "_csr", "_progress", "_cache"}
 ABOVE = {
-    "engines/choose.py": {"spark"},  # the engine "spark", imported when it is asked for
+    "engines/__init__.py": {"spark"},  # the engine "spark", imported when it is asked for
     "experiments/report/terminal.py": {"cli"},  # the look of tables in a terminal
 }
 """Imports of a layer above, inside functions."""

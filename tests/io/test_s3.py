@@ -85,7 +85,7 @@ def test_an_interrupted_upload_leaves_the_old_file(folder, tmp_path, monkeypatch
         with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
             assert proxy.reached.wait(60)
             process.send_signal(signal.SIGINT)
-            _, said = process.communicate(timeout=60)
+            _, said = process.communicate(timeout=600)
     assert b"KeyboardInterrupt" in said
     assert folder.read("model") == b"old"
 

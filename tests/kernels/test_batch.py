@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
+from support.problems import read_only
 from topnrank.engines.cpu import balanced_order
 from topnrank.kernels.batch import Plan, _missing_item, arrange, sample_items
 from topnrank.kernels.batch import lay_out as lay_out_with
@@ -46,7 +47,7 @@ def rows_of(items_by_user, residuals=True):
     indptr = np.concatenate([[0], np.cumsum([len(items) for items in items_by_user])]).astype(np.int64)
     items = np.array([item for items in items_by_user for item in items], np.int32)
     gains = np.arange(items.size, dtype=np.float32)
-    return TrainingLists(indptr, items, gains, (10 * gains if residuals else gains[:0])[:, None])
+    return read_only(TrainingLists(indptr, items, gains, (10 * gains if residuals else gains[:0])[:, None]))
 
 
 @given(items_by_user=lists, data=st.data())

@@ -11,6 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from support.lists import assert_lists_equal, near_a_cut
+from support.rank_losses import Twin
 from topnrank import losses as objectives
 from topnrank.losses.climf.reference import CLiMFBound
 from topnrank.losses.gaussian.reference import GaussianDCG
@@ -188,18 +189,8 @@ def test_every_objective_has_a_kernel_and_is_tested():
         assert getattr(run, "func", run).__module__.endswith(".kernel"), kind
 
 
-class OwnStep:
-    """The Laplace step in the clothes of a user's own object."""
-
-    def h(self, x):
-        return Laplace().h(x)
-
-    def dh(self, x):
-        return Laplace().dh(x)
-
-
 def test_an_objective_without_kernel_is_run_by_its_reference():
-    objective = WeightedDCG(OwnStep(), n=4)
+    objective = WeightedDCG(Twin(), n=4)
     assert compiled_lists(objective).func.__module__ == "topnrank.losses.table"
     assert_lists_equal(objective, RANDOM[:30], 1e-12)
     test_empty_lists_and_rows_of_the_history(objective, 1e-12)

@@ -41,8 +41,11 @@ BAD = [
     ({"optimizer": "adam"}, "optimizer must be one of 'adagrad', 'sgd', got 'adam'"),
     ({"optimizer": AdaGrad(-1.0)}, "AdaGrad.initial must be a finite number above 0, got -1.0"),
     ({"init": "paper"}, "init='paper' goes with user_representation='factors'"),
-    ({"init": "large", "user_representation": "factors"}, "init must be one of 'paper', got 'large'"),
-    ({"init": 0.0}, "TopNRank.init must be a finite number above 0, got 0.0"),
+    (
+        {"init": "large", "user_representation": "factors"},
+        "TopNRank.init must be a finite number above 0, or \"paper\", got 'large'",
+    ),
+    ({"init": 0.0}, 'TopNRank.init must be a finite number above 0, or "paper", got 0.0'),
     ({"smoothing": "tanh"}, "smoothing must be one of 'relu', 'sigmoid', 'laplace', 'ramp', got 'tanh'"),
     ({"smoothing": 7}, "smoothing must be one of .* or an object with methods"),
     ({"steepness": 0}, "TopNRank.steepness must be a finite number above 0, got 0"),

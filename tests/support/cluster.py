@@ -7,7 +7,6 @@ that neither waits for the other. Any driver started with `Cluster.environment` 
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -58,7 +57,7 @@ class Cluster:
 
     def state(self) -> dict[str, object]:
         """What the master says of its workers and applications."""
-        with urllib.request.urlopen(f"{self.web}/json/", timeout=10) as answer:
+        with urllib.request.urlopen(f"{self.web}/json/", timeout=60) as answer:
             return json.load(answer)
 
     def executor_pids(self, application: str | None = None) -> list[int]:
@@ -114,8 +113,8 @@ def running(folder: Path) -> Iterator[Cluster]:
     environment = _environment(folder)
     with ExitStack() as stack:
         master = stack.enter_context(serving("master", _class("master.Master", "--port", "0"), folder, environment))
-        address = master.wait_for("address", lambda: _in_log(master, r"Starting Spark master at (spark://\S+)"))
-        web = master.wait_for("web page", lambda: _in_log(master, r"MasterWebUI .*started at (http://[\w.:]+)"))
+        address = master.wait_for("address", lambda: master.said(r"Starting Spark master at (spark://\S+)"))
+        web = master.wait_for("web page", lambda: master.said(r"MasterWebUI .*started at (http://[\w.:]+)"))
         cluster = Cluster(address, web, folder, environment)
         stack.callback(cluster.stop_drivers)
         cluster.workers = tuple(
@@ -165,11 +164,6 @@ def _environment(folder: Path) -> dict[str, str]:
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join(path for path in paths if path),
     }
-
-
-def _in_log(server: Server, pattern: str) -> str | None:
-    found = re.search(pattern, server.log.read_text(errors="replace"))
-    return found[1] if found else None
 
 
 def _all_registered(cluster: Cluster) -> bool | None:

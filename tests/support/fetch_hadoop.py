@@ -121,7 +121,7 @@ def _from_debian(work: Path, jars: Path) -> None:
 
 def _run(part: str, command: Sequence[str], folder: Path) -> None:
     try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=600)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise MissingPartError(f"{part} cannot be had: {error}") from error
     if done.returncode:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import urllib.error
@@ -58,8 +57,8 @@ def running(parts: Path, folder: Path, java: Java) -> Iterator[Hdfs]:
     started.format("hdfs://127.0.0.1:0")
     with ExitStack() as stack:
         name = stack.enter_context(started.server("namenode", "hdfs://127.0.0.1:0"))
-        port = name.wait_for("address", lambda: _in_log(name, r"NameNode RPC up at: \S*:(\d+)"))
-        web = name.wait_for("web page", lambda: _in_log(name, r"Jetty bound to port (\d+)"))
+        port = name.wait_for("address", lambda: name.said(r"NameNode RPC up at: \S*:(\d+)"))
+        web = name.wait_for("web page", lambda: name.said(r"Jetty bound to port (\d+)"))
         hdfs = Hdfs(f"hdfs://127.0.0.1:{port}", f"http://127.0.0.1:{web}", folder, name)
         hdfs.data_node = stack.enter_context(started.server("datanode", hdfs.address))
         hdfs.data_node.wait_for("registration with the NameNode", lambda: _ready(hdfs.web))
@@ -102,7 +101,7 @@ class _Launch:
 
     def format(self, address: str) -> None:
         command = [*self.command("namenode", address), "-format", "-nonInteractive", "-force"]
-        done = subprocess.run(command, env=self.environment(), capture_output=True, text=True, check=False, timeout=120)
+        done = subprocess.run(command, env=self.environment(), capture_output=True, text=True, check=False, timeout=600)
         if done.returncode:
             raise RuntimeError(f"the NameNode cannot be formatted\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
 
@@ -125,16 +124,11 @@ def _write_settings(file: Path, settings: Mapping[str, object]) -> None:
     file.write_text("\n".join(["<configuration>", *lines, "</configuration>", ""]))
 
 
-def _in_log(server: Server, pattern: str) -> str | None:
-    found = re.search(pattern, server.log.read_text(errors="replace"))
-    return found[1] if found else None
-
-
 def _ready(web: str) -> bool | None:
     """True when the NameNode takes files and knows the DataNode."""
     try:
         with urllib.request.urlopen(
-            f"{web}/jmx?qry=Hadoop:service=NameNode,name=FSNamesystemState", timeout=10
+            f"{web}/jmx?qry=Hadoop:service=NameNode,name=FSNamesystemState", timeout=60
         ) as answer:
             state = json.load(answer)["beans"][0]
     except urllib.error.HTTPError as error:

@@ -3,11 +3,9 @@
 Events are flushes of files and files put in place; counting them makes "killed at any moment" a test that can be repeated.
 """
 
-import os
-import signal
 import sys
-from unittest.mock import patch
 
+from support.kill import FILES, dying
 from support.rivals import Counted
 from topnrank import BiasedMF, TopNRank, synthetic
 from topnrank.experiments.compare.result import Comparison
@@ -28,35 +26,9 @@ def run(folder, log, *, jobs=1, slow_from=None) -> Comparison:
     )
 
 
-def with_events(happened, call):
-    """`call()`, with a call of `happened` at each event."""
-
-    def watched(function):
-        def watching(*arguments, **options):
-            happened()
-            return function(*arguments, **options)
-
-        return watching
-
-    with patch.object(os, "fsync", watched(os.fsync)), patch.object(os, "replace", watched(os.replace)):
-        return call()
-
-
-def main(folder: str, log: str, event: int) -> None:
-    """Runs and dies."""
-    left = event
-
-    def happened() -> None:
-        nonlocal left
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    with_events(happened, lambda: run(folder, log))
-
-
 if __name__ == "__main__":
     if sys.argv[3] == "slow":
         run(sys.argv[1], sys.argv[2], jobs=2, slow_from=3)
     else:
-        main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+        with dying(int(sys.argv[3]), *FILES):
+            run(sys.argv[1], sys.argv[2])

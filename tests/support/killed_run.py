@@ -1,16 +1,19 @@
 """A training run that kills its own process at a chosen event: `python killed_run.py CASE FOLDER EVENT`.
 
+<<<<<<< HEAD
+Events are what a run does to the world: a step on a batch, a file flushed or put in place, what it asks of HDFS or S3.
+=======
 Events are what a run does to the world: a step, a flush of a file, a file put in place, requests to HDFS and S3. Counting
 them makes "killed at any moment" a test that can be repeated.
+>>>>>>> 165038862e56e0d0c7a2adab24f60cccbd9343fc
 """
 
 import hashlib
 import os
-import signal
 import sys
-from collections.abc import Callable
 from unittest.mock import patch
 
+from support.kill import FILES, dying
 from topnrank import MODELS, synthetic
 from topnrank.engines.cpu import CpuEngine
 from topnrank.io.hdfs import NameNode
@@ -53,39 +56,9 @@ def digest(model: FactorModel) -> str:
     return content.hexdigest()
 
 
-def with_events(happened: Callable[[], None], run: Callable[[], FactorModel]) -> FactorModel:
-    """`run`, with a call of `happened` at each event."""
-
-    def watched(function):
-        def call(*arguments, **options):
-            happened()
-            return function(*arguments, **options)
-
-        return call
-
-    with (
-        patch.object(CpuEngine, "step", watched(CpuEngine.step)),
-        patch.object(os, "fsync", watched(os.fsync)),
-        patch.object(os, "replace", watched(os.replace)),
-        patch.object(RemotePath, "put", watched(RemotePath.put)),
-        patch.object(NameNode, "_call", watched(NameNode._call)),
-        patch.object(Bucket, "_upload", watched(Bucket._upload)),
-    ):
-        return run()
-
-
-def main(case: str, folder: str, event: int) -> None:
-    """Runs and dies."""
-    left = event
-
-    def happened() -> None:
-        nonlocal left
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    with_events(happened, lambda: fit(case, folder))
+EVENTS = (*FILES, (CpuEngine, "step"), (RemotePath, "put"), (NameNode, "_call"), (Bucket, "_upload"))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    with dying(int(sys.argv[3]), *EVENTS):
+        fit(sys.argv[1], sys.argv[2])

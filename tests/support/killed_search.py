@@ -1,11 +1,10 @@
 """A search that kills its own process at a chosen visit of a batch: `python killed_search.py STUDY VISIT`."""
 
 import os
-import signal
 import sys
 from typing import Any
-from unittest.mock import patch
 
+from support.kill import dying
 from topnrank import TopNRank, synthetic
 from topnrank.engines.cpu import CpuEngine
 from topnrank.experiments.tuning.tune import Tuned, tune
@@ -32,21 +31,6 @@ def outcome(found: Tuned) -> list[Any]:
     return [found.value, found.params, facts]
 
 
-def main(study: str, report: int) -> None:
-    """Searches and dies."""
-    left = report
-    real = CpuEngine.step
-
-    def watched(*arguments: Any) -> Any:
-        nonlocal left
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return real(*arguments)
-
-    with patch.object(CpuEngine, "step", watched):
-        search(study)
-
-
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    with dying(int(sys.argv[2]), (CpuEngine, "step")):
+        search(sys.argv[1])

@@ -21,7 +21,14 @@ def random_rows(seed: int = 0) -> TrainingLists:
     lists = [np.sort(np.append(0, 1 + draw.permutation(N_ITEMS - 2)[: draw.integers(1, 9)])) for _ in range(N_USERS)]
     indptr = np.concatenate([[0], np.cumsum([items.size for items in lists])]).astype(np.int64)
     gains, residuals = draw.normal(size=(2, indptr[-1])).astype(np.float32)
-    return TrainingLists(indptr, np.concatenate(lists).astype(np.int32), gains, residuals[:, None])
+    return read_only(TrainingLists(indptr, np.concatenate(lists).astype(np.int32), gains, residuals[:, None]))
+
+
+def read_only(rows: TrainingLists) -> TrainingLists:
+    """The lists with arrays as those of real data are, for which the kernels need not be compiled once more."""
+    for array in rows[:3]:
+        array.flags.writeable = False
+    return rows
 
 
 LISTS = ("whole", "liked", "sampled", "linked")

@@ -1,6 +1,7 @@
 """Servers as processes of their own: started with a log, awaited, and gone at the end even if the tests are killed."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -22,7 +23,7 @@ class Server:
     process: subprocess.Popen[bytes]
     log: Path
 
-    def wait_for(self, what: str, look: Callable[[], Found | None], seconds: float = 120) -> Found:
+    def wait_for(self, what: str, look: Callable[[], Found | None], seconds: float = 600) -> Found:
         """What `look` finds as soon as it finds something; the log in the error if the server dies or time is up."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -33,6 +34,11 @@ class Server:
                 raise RuntimeError(f"{self.name} ended with {self.process.returncode}\n{tail(self.log)}")
             time.sleep(0.1)
         raise RuntimeError(f"{self.name}: no {what} after {seconds:g} s\n{tail(self.log)}")
+
+    def said(self, pattern: str) -> str | None:
+        """The first group of a pattern in the log, once it is there."""
+        found = re.search(pattern, self.log.read_text(errors="replace"))
+        return found[1] if found else None
 
 
 @contextmanager

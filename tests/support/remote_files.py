@@ -296,7 +296,7 @@ def _json(capsys, *arguments):
 def killed(folder: str, event: int) -> None:
     """Trains with a checkpoint there, in a process that dies at its `event`-th event."""
     command = [sys.executable, KILLED_RUN, "history", folder, str(event)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == -signal.SIGKILL, done.stderr
 
 
@@ -304,7 +304,7 @@ def _digest(folder: object) -> str:
     """What a run with a checkpoint there ends with, in a process of its own."""
     script = "import sys, killed_run; print(killed_run.digest(killed_run.fit('history', sys.argv[1])))"
     command = [sys.executable, "-c", script, str(folder)]
-    done = subprocess.run(command, cwd=KILLED_RUN.parent, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=KILLED_RUN.parent, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

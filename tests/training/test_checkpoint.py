@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from support import killed_run
-from support.killed_run import CASES, digest, fit, with_events
+from support.kill import watching
+from support.killed_run import CASES, EVENTS, digest, fit
 from topnrank import BiasedMF, DivergenceError, ModelFileError, OutputError, TopNRank, synthetic
 from topnrank.io.tensors import read_file, write_file
 from topnrank.rng import stream
@@ -26,8 +27,8 @@ def uninterrupted(case):
 
     events = []
     fit(case, None)  # compiles, which writes files as well
-    with tempfile.TemporaryDirectory() as folder:
-        model = with_events(lambda: events.append(1), lambda: fit(case, folder))
+    with tempfile.TemporaryDirectory() as folder, watching(lambda: events.append(1), *EVENTS):
+        model = fit(case, folder)
     return digest(model), len(model.history_), len(events)
 
 
@@ -79,7 +80,8 @@ def test_a_checkpoint_changes_nothing():
 def test_a_finished_run_is_not_trained_again(tmp_path):
     first = fit("history with early stopping", tmp_path)
     visits = []
-    again = with_events(lambda: visits.append(1), lambda: fit("history with early stopping", tmp_path))
+    with watching(lambda: visits.append(1), *EVENTS):
+        again = fit("history with early stopping", tmp_path)
     assert digest(again) == digest(first)
     assert visits == []
 

@@ -131,7 +131,7 @@ def integral_floats(column: Column, rule: str, remedy: str) -> Int64Array:
 
 def _timestamps_of_text(column: Column, rule: str, remedy: str) -> Int64Array:
     text = _trimmed(column.values)
-    # Arrow must be told whether the text names a time zone; without one it is read as UTC.
+    # Arrow must know whether the text names a time zone; without one it is read as UTC.
     for kind in (pa.int64(), pa.timestamp("ns"), pa.timestamp("ns", "UTC")):
         try:
             values = text.cast(kind)

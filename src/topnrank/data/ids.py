@@ -107,18 +107,19 @@ def _encode_integers(column: Column) -> tuple[IdArray, Int32Array]:
     values, kind = column.values, column.values.type
     if len(values) == 0:
         return np.empty(0, np.int64), np.empty(0, np.int32)
-    if len(values) >= many_rows.MANY and kind in (pa.int32(), pa.int64()):
-        low, high = pc.min_max(values).as_py().values()
-        if _is_dense(low, high, len(values)):
-            return many_rows.encode_dense([chunk.to_numpy() for chunk in values.chunks], low, high)
-    if pa.types.is_integer(kind):
-        numbers = integers(column, "ids must fit a 64-bit integer", "convert the column to text")
-    elif pa.types.is_floating(kind):
+    if pa.types.is_floating(kind):
         numbers = integral_floats(column, "ids must be integers or text", "convert the column to integers or text")
-    else:
+        values = pa.chunked_array([numbers])
+    elif not pa.types.is_integer(kind):
         raise column.error(0, f"ids must be integers or text, not {kind}", "convert the column to integers or text")
-    low, high = int(numbers.min()), int(numbers.max())
-    if not _is_dense(low, high, len(numbers)):
+    low, high = pc.min_max(values).as_py().values()
+    is_dense = high - low <= 4 * len(values) + 1024  # a table over the range of the ids is small beside the rows
+    if is_dense and len(values) >= many_rows.MANY and values.type in (pa.int32(), pa.int64()):
+        return many_rows.encode_dense([chunk.to_numpy() for chunk in values.chunks], low, high)
+    numbers = integers(
+        Column(column.name, values, column.locate), "ids must fit a 64-bit integer", "convert the column to text"
+    )
+    if not is_dense:
         return _encode_by_hash(pa.chunked_array([numbers]))
     # Ids usually fill most of a small range: a table over the range beats sorting and hashing.
     offsets = numbers - low
@@ -126,11 +127,6 @@ def _encode_integers(column: Column) -> tuple[IdArray, Int32Array]:
     present[offsets] = True
     code = np.cumsum(present, dtype=np.int32) - np.int32(1)
     return np.flatnonzero(present) + low, code[offsets]
-
-
-def _is_dense(low: int, high: int, count: int) -> bool:
-    """Whether a table over the range of the ids is small beside the rows."""
-    return high - low <= 4 * count + 1024
 
 
 def _encode_by_hash(values: pa.ChunkedArray) -> tuple[IdArray, Int32Array]:

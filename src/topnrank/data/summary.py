@@ -40,9 +40,9 @@ class Distribution:
         values = np.quantile(self.counts, list(_QUANTILES.values()))
         return {**dict(zip(_QUANTILES, values.tolist(), strict=True)), "mean": float(self.counts.mean())}
 
-    def top_share(self, share: float) -> float:
-        """Which part of all rows belongs to that share of the owners, the busiest; at least one of them."""
-        busiest = np.sort(self.counts)[::-1][: max(1, round(share * len(self.counts)))]
+    def top_share(self, fraction: float) -> float:
+        """Fraction of all rows that belong to the `fraction` of owners with the most; at least one owner."""
+        busiest = np.sort(self.counts)[::-1][: max(1, round(fraction * len(self.counts)))]
         return float(busiest.sum() / self.counts.sum())
 
     def gini(self) -> float:

@@ -50,7 +50,7 @@ class Metric:
     kind: str
     """One of `METRICS`."""
     cut: int
-    """Number of places that count; `kernels.WHOLE` for all."""
+    """Number of ranks that count; `kernels.WHOLE` for all."""
 
 
 @dataclass(frozen=True)
@@ -139,5 +139,5 @@ def cuts_of(metrics: Sequence[Metric]) -> Int64Array:
 
 
 def depth_of(metrics: Sequence[Metric]) -> int:
-    """How deep into a list the places of labels must be known exactly; `auc` needs the whole list."""
+    """Down to which rank the ranks of labels must be exact; `auc` needs the whole list."""
     return kernels.WHOLE if any(metric.kind == "auc" for metric in metrics) else int(cuts_of(metrics)[-1])

@@ -1,1 +1,1 @@
-"""The speed: Numba on plain arrays, each kernel the twin of a NumPy reference elsewhere. Imports nothing else of ours."""
+"""Kernels in Numba on plain arrays, and what all kernels share; losses and scorers have theirs beside their references."""

@@ -23,6 +23,7 @@ from numba import prange
 from numba.core import config
 
 from topnrank._cache import cache_folder
+from topnrank.kernels._compile_lock import one_at_a_time
 
 __all__ = [
     "generator_kernel",
@@ -77,9 +78,12 @@ def _compile(function: Kernel, **flags: Any) -> Kernel:
         config.CACHE_DIR = str(_FOLDER)
     try:
         compiled: Kernel = numba.njit(**flags)(function)
-        return compiled
     finally:
         config.CACHE_DIR = before
+    if _FOLDER is not None and flags["cache"]:
+        lock = _FOLDER / f"{function.__module__}.{function.__qualname__}.lock"
+        compiled.compile = one_at_a_time(compiled.compile, lock)  # type: ignore[attr-defined]
+    return compiled
 
 
 def kernel(function: Kernel) -> Kernel:

@@ -13,8 +13,18 @@ from topnrank.errors import DataError
 from topnrank.losses.base import Objective
 from topnrank.losses.squared import Squared
 from topnrank.models.base import FitInfo, Fitted, Model
-from topnrank.models.factor.model import USER_REPRESENTATIONS, FactorModel, Penalties, StartValues
-from topnrank.models.parameters import BatchSize, By, Integer, Number, OneOf, Range, Space, Unless, param
+from topnrank.models.factor.model import PENALTIES, START_VALUES, USER_REPRESENTATIONS, FactorModel
+from topnrank.models.parameters import (
+    BATCH_SIZE,
+    NOT_NEGATIVE,
+    POSITIVE,
+    Range,
+    Space,
+    by,
+    integer,
+    one_word,
+    param,
+)
 from topnrank.rng import mix, stream
 from topnrank.training import Optimizer, make_optimizer
 
@@ -74,7 +84,7 @@ class Popularity(ItemScoreModel):
 class ItemMean(ItemScoreModel):
     """Ranks items by their damped mean rating: (sum of ratings + damping * overall mean) / (count + damping)."""
 
-    damping: float = param(5.0, Number())
+    damping: float = param(5.0, NOT_NEGATIVE)
     """Pseudo-ratings at the overall mean: keeps items with few ratings near it."""
 
     name: ClassVar[str] = "item-mean"
@@ -96,7 +106,7 @@ class ItemMean(ItemScoreModel):
 class Random(Model):
     """Ranks items at random, the same way each time for the same seed, user and item."""
 
-    seed: int = param(0, Integer(0))
+    seed: int = param(0, integer(0))
     """Other seeds, other orders."""
 
     name: ClassVar[str] = "random"
@@ -141,14 +151,14 @@ class BiasedMF(FactorModel):
     part in the ranking. A control: a list-wise model should beat it before anything is claimed for its objective.
     """
 
-    user_representation: str = param("factors", OneOf(USER_REPRESENTATIONS))
-    factors: int = param(100, Integer(1))
-    init: float | str = param(0.003, StartValues())
-    optimizer: str | Optimizer = param("sgd", By(make_optimizer))
-    learning_rate: float = param(0.01, Number(above_zero=True))
-    regularization: float | Mapping[str, float] = param(0.0425, Penalties())
-    batch_size: int | float | str = param(50, BatchSize())
-    epochs: int | None = param(36, Unless(None, Integer(1)))
+    user_representation: str = param("factors", one_word(*USER_REPRESENTATIONS))
+    factors: int = param(100, integer())
+    init: float | str = param(0.003, START_VALUES)
+    optimizer: str | Optimizer = param("sgd", by(make_optimizer))
+    learning_rate: float = param(0.01, POSITIVE)
+    regularization: float | Mapping[str, float] = param(0.0425, PENALTIES)
+    batch_size: int | float | str = param(50, BATCH_SIZE)
+    epochs: int | None = param(36, integer().unless(None))
 
     own_space: ClassVar[Space] = {
         "init": Range(0.001, 0.1, log=True),

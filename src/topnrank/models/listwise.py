@@ -13,9 +13,18 @@ from topnrank.losses.listrank.reference import TopOneCrossEntropy
 from topnrank.losses.mfadg.reference import AveragedDiscountedGain
 from topnrank.losses.tfmap.reference import SmoothAP
 from topnrank.losses.xclimf.reference import XCLiMFBound
-from topnrank.models.factor.model import FactorModel, Penalties
+from topnrank.models.factor.model import PENALTIES, FactorModel
 from topnrank.models.factor.prepare import Selection
-from topnrank.models.parameters import Choice, Flag, Integer, Number, OneOf, Range, Space, Unless, param
+from topnrank.models.parameters import (
+    FLAG,
+    POSITIVE,
+    Choice,
+    Range,
+    Space,
+    integer,
+    one_word,
+    param,
+)
 
 # ----------------------------------------------------------------------------------------------------
 # CLiMF: reciprocal rank from liked items alone.
@@ -34,10 +43,10 @@ class CLiMF(FactorModel):
     has rated: nothing pushes disliked items down, and the pair term pulls liked ones together.
     """
 
-    learning_rate: float = param(0.1, Number(above_zero=True))
-    regularization: float | Mapping[str, float] = param(0.24, Penalties())
-    epochs: int | None = param(5, Unless(None, Integer(1)))
-    mean_pairs: bool = param(True, Flag())
+    learning_rate: float = param(0.1, POSITIVE)
+    regularization: float | Mapping[str, float] = param(0.24, PENALTIES)
+    epochs: int | None = param(5, integer().unless(None))
+    mean_pairs: bool = param(True, FLAG)
     """Average an item's pairs over the other liked items; False is the paper's sum, in which they drown ln g(f_j)."""
 
     own_space: ClassVar[Space] = {"regularization": Range(0.003, 0.3, log=True)}
@@ -71,10 +80,10 @@ class XCLiMF(FactorModel):
     lower grade, only q_j ln g(f_j) speaks for the higher one. Lists of thousands of items are slow.
     """
 
-    learning_rate: float = param(0.07, Number(above_zero=True))
-    regularization: float | Mapping[str, float] = param(0.8, Penalties())
-    epochs: int | None = param(10, Unless(None, Integer(1)))
-    mean_pairs: bool = param(True, Flag())
+    learning_rate: float = param(0.07, POSITIVE)
+    regularization: float | Mapping[str, float] = param(0.8, PENALTIES)
+    epochs: int | None = param(10, integer().unless(None))
+    mean_pairs: bool = param(True, FLAG)
     """Average an item's pairs over the others; False is the paper's sum, which turns long lists upside down."""
 
     name: ClassVar[str] = "xclimf"
@@ -102,14 +111,14 @@ class ListRank(FactorModel):
     than the rest.
     """
 
-    learning_rate: float = param(1.8, Number(above_zero=True))
-    regularization: float | Mapping[str, float] = param(0.001, Penalties())
-    epochs: int | None = param(25, Unless(None, Integer(1)))
-    link: str = param("sigmoid", OneOf(LINKS))
+    learning_rate: float = param(1.8, POSITIVE)
+    regularization: float | Mapping[str, float] = param(0.001, PENALTIES)
+    epochs: int | None = param(25, integer().unless(None))
+    link: str = param("sigmoid", one_word(*LINKS))
     """What the softmax is taken of: "sigmoid" (the logistic of the score, the paper) or "identity" (the score)."""
-    per_item: bool = param(True, Flag())
+    per_item: bool = param(True, FLAG)
     """Loss times the length of the list, so that an item's gradient does not shrink with it; False is the paper's."""
-    scale: float = param(1.0, Number(above_zero=True))
+    scale: float = param(1.0, POSITIVE)
     """Multiplies the loss: its weight against the regularization, and the size of the first steps."""
 
     name: ClassVar[str] = "list-rank"
@@ -139,14 +148,14 @@ class ListPMF(FactorModel):
     the last ones too, so it spends force on order that no top-N list shows.
     """
 
-    learning_rate: float = param(0.06, Number(above_zero=True))
-    regularization: float | Mapping[str, float] = param(0.0025, Penalties())
-    epochs: int | None = param(20, Unless(None, Integer(1)))
-    ties: str = param("breslow", OneOf(TIES))
+    learning_rate: float = param(0.06, POSITIVE)
+    regularization: float | Mapping[str, float] = param(0.0025, PENALTIES)
+    epochs: int | None = param(20, integer().unless(None))
+    ties: str = param("breslow", one_word(*TIES))
     """Equal weights: "breslow" (each against all at or below its level), "shuffled" (anew each visit), "fixed"."""
-    link: str = param("identity", OneOf(LINKS))
+    link: str = param("identity", one_word(*LINKS))
     """What enters the likelihood: "identity" (the score) or "sigmoid" (its logistic)."""
-    normalize: bool = param(False, Flag())
+    normalize: bool = param(False, FLAG)
     """Divide the loss by the length of the list."""
 
     name: ClassVar[str] = "list-pmf"
@@ -179,12 +188,12 @@ class MFADG(FactorModel):
     items that the user rated: it sees likes and unobserved items, never dislikes.
     """
 
-    learning_rate: float = param(30.0, Number(above_zero=True))
-    regularization: float | Mapping[str, float] = param(0.0001, Penalties())
-    epochs: int | None = param(20, Unless(None, Integer(1)))
-    negatives: int = param(100, Integer(1))
+    learning_rate: float = param(30.0, POSITIVE)
+    regularization: float | Mapping[str, float] = param(0.0001, PENALTIES)
+    epochs: int | None = param(20, integer().unless(None))
+    negatives: int = param(100, integer())
     """Unobserved items sampled at each visit: the gamma = 100 of the Top-N-Rank paper."""
-    steepness: float = param(1.3, Number(above_zero=True))
+    steepness: float = param(1.3, POSITIVE)
     """C of the logistic step in the ranks."""
 
     name: ClassVar[str] = "mf-adg"
@@ -222,9 +231,9 @@ class TFMAP(FactorModel):
     has rated: nothing pushes disliked items down, and the pair terms pull liked ones together.
     """
 
-    learning_rate: float = param(0.13, Number(above_zero=True))
-    regularization: float | Mapping[str, float] = param(0.08, Penalties())
-    epochs: int | None = param(8, Unless(None, Integer(1)))
+    learning_rate: float = param(0.13, POSITIVE)
+    regularization: float | Mapping[str, float] = param(0.08, PENALTIES)
+    epochs: int | None = param(8, integer().unless(None))
     own_space: ClassVar[Space] = {"regularization": Range(0.01, 0.3, log=True)}
 
     name: ClassVar[str] = "tfmap"
@@ -255,12 +264,12 @@ class GaussianRank(FactorModel):
     it for lists of a few items, where a mean and a deviation say little about ranks.
     """
 
-    learning_rate: float = param(0.2, Number(above_zero=True))
-    regularization: float | Mapping[str, float] = param(0.004, Penalties())
-    epochs: int | None = param(16, Unless(None, Integer(1)))
-    floor: float = param(0.13, Number(above_zero=True))
+    learning_rate: float = param(0.2, POSITIVE)
+    regularization: float | Mapping[str, float] = param(0.004, PENALTIES)
+    epochs: int | None = param(16, integer().unless(None))
+    floor: float = param(0.13, POSITIVE)
     """Least deviation of a list's scores (added in squares); gaps well below it hardly change the ranks."""
-    normalize: bool = param(False, Flag())
+    normalize: bool = param(False, FLAG)
     """Divide the loss by the sum of the list's absolute weights."""
 
     name: ClassVar[str] = "gaussian-rank"

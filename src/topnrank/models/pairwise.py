@@ -7,9 +7,16 @@ from typing import ClassVar, final
 from topnrank.errors import ParameterError
 from topnrank.losses.base import Objective
 from topnrank.losses.pairwise.reference import STRIDE, PairwiseLogistic, WarpHinge
-from topnrank.models.factor.model import FactorModel, Penalties
+from topnrank.models.factor.model import PENALTIES, FactorModel
 from topnrank.models.factor.prepare import Selection
-from topnrank.models.parameters import Choice, Integer, Number, Range, Space, Unless, param
+from topnrank.models.parameters import (
+    POSITIVE,
+    Choice,
+    Range,
+    Space,
+    integer,
+    param,
+)
 
 # ----------------------------------------------------------------------------------------------------
 # BPR: randomly drawn pairs under the logistic loss.
@@ -27,14 +34,14 @@ class BPR(FactorModel):
     when only the top of the list matters: every pair counts alike wherever it stands.
     """
 
-    learning_rate: float = param(0.13, Number(above_zero=True))
-    regularization: float | Mapping[str, float] = param(0.02, Penalties())
-    epochs: int | None = param(16, Unless(None, Integer(1)))
-    negatives: int = param(0, Integer(0))
+    learning_rate: float = param(0.13, POSITIVE)
+    regularization: float | Mapping[str, float] = param(0.02, PENALTIES)
+    epochs: int | None = param(16, integer().unless(None))
+    negatives: int = param(0, integer(0))
     """0: pairs of rated items. S: liked items against S unobserved ones, sampled at each visit."""
-    pairs: int = param(2, Integer(1))
+    pairs: int = param(2, integer())
     """Pairs that each item of the user asks for at a visit."""
-    tries: int = param(5, Integer(1))
+    tries: int = param(5, integer())
     """Draws to find a rated partner of another weight; unused against unobserved items."""
 
     name: ClassVar[str] = "bpr"
@@ -72,14 +79,14 @@ class WARP(FactorModel):
     on lists of a few items: there is no rank to estimate, and it is a hinge loss with noise.
     """
 
-    learning_rate: float = param(0.024, Number(above_zero=True))
-    regularization: float | Mapping[str, float] = param(0.04, Penalties())
-    epochs: int | None = param(25, Unless(None, Integer(1)))
-    negatives: int = param(0, Integer(0))
+    learning_rate: float = param(0.024, POSITIVE)
+    regularization: float | Mapping[str, float] = param(0.04, PENALTIES)
+    epochs: int | None = param(25, integer().unless(None))
+    negatives: int = param(0, integer(0))
     """0: rated items only. S: liked items against S unobserved ones, sampled at each visit."""
-    margin: float = param(0.3, Number(above_zero=True))
+    margin: float = param(0.3, POSITIVE)
     """How far an item should stand above a worse one."""
-    tries: int = param(10, Integer(1))
+    tries: int = param(10, integer())
     """Draws to find a violator."""
 
     name: ClassVar[str] = "warp"

@@ -2,7 +2,7 @@
 
 A rule is data on the field:
 
-    factors: int = param(50, Integer(1))
+    factors: int = param(50, integer())
 
 `check_parameters` holds every field of a model against its rule. Rules between fields belong to the models.
 """
@@ -10,9 +10,9 @@ A rule is data on the field:
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from topnrank._checks import one_of
 from topnrank.errors import ParameterError
@@ -23,12 +23,21 @@ AUTO = "auto"
 """The value of a field that the model sets by its task and the data."""
 
 
-class Rule(Protocol):
+@dataclass(frozen=True)
+class Rule:
     """What the values of a hyper-parameter must be."""
 
-    def check(self, owner: str, name: str, value: Any) -> None:
-        """Raises ParameterError if `value` of `owner.name` breaks the rule."""
-        ...
+    sentence: str
+    """Ends "`Model.field` must be ..." """
+    holds: Callable[[Any], bool]
+    words: tuple[str, ...] = ()
+    """For a choice of words: a wrong one is answered by the nearest"""
+    also: tuple[Any, ...] = ()
+    """Values allowed besides, such as None or "auto" """
+
+    def unless(self, *values: Any) -> "Rule":
+        """The same rule for all values but these."""
+        return replace(self, also=(*self.also, *values))
 
 
 def param(default: T, rule: Rule) -> T:
@@ -40,8 +49,14 @@ def param(default: T, rule: Rule) -> T:
 def check_parameters(owner: object) -> None:
     """Checks every field of the dataclass `owner` that has a rule; ParameterError names the first that breaks it."""
     for one in dataclasses.fields(owner):  # type: ignore[arg-type]
-        if "rule" in one.metadata:
-            one.metadata["rule"].check(type(owner).__name__, one.name, getattr(owner, one.name))
+        rule, value = one.metadata.get("rule"), getattr(owner, one.name)
+        if rule is None or any(value is other or (type(value) is str and value == other) for other in rule.also):
+            continue
+        if rule.holds(value):
+            continue
+        if rule.words:
+            one_of(one.name, value, rule.words)
+        raise ParameterError(f"{type(owner).__name__}.{one.name} must be {rule.sentence}, got {value!r}")
 
 
 def require(holds: bool, what: str, rule: str, value: Any) -> None:
@@ -61,87 +76,34 @@ def is_number(value: Any) -> bool:
     return not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
 
 
-@dataclass(frozen=True)
-class Integer:
+def integer(at_least: int = 1) -> Rule:
     """An integer of at least `at_least`."""
-
-    at_least: int = 1
-
-    def check(self, owner: str, name: str, value: Any) -> None:
-        """See the class."""
-        require_integer(f"{owner}.{name}", value, self.at_least)
+    rule = f"an integer of at least {at_least}"
+    return Rule(rule, lambda value: is_number(value) and isinstance(value, Integral) and int(value) >= at_least)
 
 
-@dataclass(frozen=True)
-class Number:
-    """A finite number: not negative, or above zero, and at most `at_most`."""
-
-    above_zero: bool = False
-    at_most: float = math.inf
-
-    def check(self, owner: str, name: str, value: Any) -> None:
-        """See the class."""
-        holds = is_number(value) and 0 <= value <= self.at_most and not (self.above_zero and value == 0)
-        rule = "a finite number above 0" if self.above_zero else "a finite number of at least 0"
-        if self.at_most < math.inf:
-            rule = f"a number from 0 to {self.at_most:g}"
-        require(holds, f"{owner}.{name}", rule, value)
-
-
-@dataclass(frozen=True)
-class Flag:
-    """True or False."""
-
-    def check(self, owner: str, name: str, value: Any) -> None:
-        """See the class."""
-        require(isinstance(value, bool), f"{owner}.{name}", "True or False", value)
-
-
-@dataclass(frozen=True)
-class OneOf:
+def one_word(*words: str) -> Rule:
     """One of a few words."""
-
-    options: tuple[str, ...]
-
-    def check(self, owner: str, name: str, value: Any) -> None:
-        """See the class."""
-        one_of(name, value, self.options)
+    return Rule(f"one of {', '.join(map(repr, words))}", lambda value: isinstance(value, str) and value in words, words)
 
 
-@dataclass(frozen=True)
-class Unless:
-    """A rule for all values but one, such as None or "auto"."""
-
-    value: Any
-    rule: Rule
-
-    def check(self, owner: str, name: str, value: Any) -> None:
-        """See the class."""
-        if value is not self.value and not (isinstance(self.value, str) and value == self.value):
-            self.rule.check(owner, name, value)
-
-
-@dataclass(frozen=True)
-class BatchSize:
-    """A number of users (int), a fraction of them (float in (0, 1]), or "auto"."""
-
-    def check(self, owner: str, name: str, value: Any) -> None:
-        """See the class."""
-        fraction = isinstance(value, float) and 0.0 < value <= 1.0
-        count = is_number(value) and isinstance(value, Integral) and int(value) >= 1
-        rule = 'a number of users (1, 2, ...), a fraction of them (a float above 0, at most 1.0) or "auto"'
-        require(fraction or count or value == AUTO, f"{owner}.{name}", rule, value)
-
-
-@dataclass(frozen=True)
-class By:
+def by(function: Callable[[Any], object]) -> Rule:
     """A rule in a function of the value, which raises ParameterError."""
+    return Rule("", lambda value: function(value) is not None)
 
-    function: Callable[[Any], object]
 
-    def check(self, owner: str, name: str, value: Any) -> None:
-        """See the class."""
-        self.function(value)
+NOT_NEGATIVE = Rule("a finite number of at least 0", lambda value: is_number(value) and value >= 0)
+POSITIVE = Rule("a finite number above 0", lambda value: is_number(value) and value > 0)
+FRACTION = Rule("a number from 0 to 1", lambda value: is_number(value) and 0 <= value <= 1)
+FLAG = Rule("True or False", lambda value: isinstance(value, bool))
+BATCH_SIZE = Rule(
+    'a number of users (1, 2, ...), a fraction of them (a float above 0, at most 1.0) or "auto"',
+    lambda value: (
+        (isinstance(value, float) and 0.0 < value <= 1.0)
+        or (is_number(value) and isinstance(value, Integral) and int(value) >= 1)
+    ),
+    also=(AUTO,),
+)
 
 
 # -- search spaces ----------------------------------------------------------------------------------------------------

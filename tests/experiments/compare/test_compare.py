@@ -211,7 +211,7 @@ def test_data_without_ratings_fail_only_where_they_must():
         (lambda: compare([small()], DATA, seed=-1), ParameterError, "seed must be an integer of at least 0"),
         (lambda: compare([small()], DATA, protocol="all"), ParameterError, "'rated', 'catalog', 'both'"),
         (lambda: compare([small()], DATA, split="lst"), ParameterError, "did you mean 'last'"),
-        (lambda: compare([small()], DATA, test=2.0), ParameterError, "test must be a share"),
+        (lambda: compare([small()], DATA, test=2.0), ParameterError, "test must be a fraction"),
         (lambda: compare([small()], DATA, tests=0.5), ParameterError, "did you mean 'test'"),
         (lambda: compare([small()], DATA, metrics="coverage@5"), ParameterError, "coverage@5 is one number"),
         (lambda: compare([small()], DATA, metrics="ndgc"), ParameterError, "did you mean 'ndcg'"),

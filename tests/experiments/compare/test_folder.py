@@ -12,7 +12,8 @@ import pytest
 
 from support import killed_comparison
 from support.compared import DATA, same_values, small
-from support.killed_comparison import REPEATS, run, with_events
+from support.kill import FILES, watching
+from support.killed_comparison import REPEATS, run
 from support.rivals import Counted, Dies, Fails, ItemMeans
 from topnrank import ModelFileError, OutputError, ParameterError, Random, read, synthetic
 from topnrank.experiments.compare.result import Comparison
@@ -146,13 +147,14 @@ def test_a_folder_that_cannot_be_made(tmp_path):
 @pytest.mark.process
 def test_a_killed_comparison_ends_with_the_table_of_an_undisturbed_one(tmp_path):
     events: list[int] = []
-    whole = with_events(lambda: events.append(1), lambda: run(tmp_path / "whole", tmp_path / "whole.log"))
+    with watching(lambda: events.append(1), *FILES):
+        whole = run(tmp_path / "whole", tmp_path / "whole.log")
     assert len(files(tmp_path / "whole")) == CELLS
     log, folder = tmp_path / "log", tmp_path / "run"
     for event in (len(events) // 2, len(events) // 4, 5):
         before = {file: file.stat().st_mtime_ns for file in files(folder)}
         command = [sys.executable, killed_comparison.__file__, str(folder), str(log), str(event)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
         assert done.returncode == -signal.SIGKILL, done.stderr
         kept = {file: file.stat().st_mtime_ns for file in files(folder)}
         assert len(before) < len(kept) < CELLS
@@ -174,7 +176,7 @@ def test_processes_die_with_a_killed_comparison_and_their_cells_are_kept(tmp_pat
         # One worker sleeps in the third fit of `counted`, the other finishes all other cells.
         until(lambda: len(files(folder)) == CELLS - 1 or process.poll() is not None)
         process.kill()
-        process.wait(timeout=60)
+        process.wait(timeout=600)
         until(lambda: not group_lives(process.pid))
     finally:
         if group_lives(process.pid):
@@ -187,7 +189,7 @@ def test_processes_die_with_a_killed_comparison_and_their_cells_are_kept(tmp_pat
 
 
 def until(happened) -> None:
-    for _ in range(1800):
+    for _ in range(12_000):
         if happened():
             return
         time.sleep(0.05)
@@ -239,6 +241,6 @@ def test_a_script_without_a_guard_is_told_so(tmp_path):
         "from topnrank import Random, synthetic\nfrom topnrank import compare\n"
         "compare([Random()], synthetic(20, 20, 200), repeats=1, jobs=2)\n"
     )
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=100)
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 1
     assert "call compare below `if __name__ == '__main__':`" in done.stderr.strip().splitlines()[-1]

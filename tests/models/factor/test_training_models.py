@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from support.rank_losses import Twin
 from topnrank import (
     BiasedMF,
     Centered,
@@ -18,7 +19,6 @@ from topnrank import (
     UnknownIdError,
     evaluate,
 )
-from topnrank.losses.steps import Laplace
 from topnrank.testing.base import small_data, small_split
 
 TRAIN, TEST = small_split()
@@ -113,8 +113,8 @@ def test_validation_by_share_holds_rows_out_of_the_data():
         ({"metric": "accuracy"}, "accuracy"),
         ({"patience": 0}, "patience must be an integer of at least 1, got 0"),
         ({"patience": 1.5}, "patience must be an integer of at least 1, got 1.5"),
-        ({"validation": 1.5}, "must be a share between 0 and 1"),
-        ({"validation": "half"}, "must be a share between 0 and 1"),
+        ({"validation": 1.5}, "must be a fraction between 0 and 1"),
+        ({"validation": "half"}, "must be a fraction between 0 and 1"),
     ],
 )
 def test_bad_options_of_fit_are_one_clear_sentence(options, sentence):
@@ -175,13 +175,6 @@ def test_without_bias_there_is_none():
 
 
 def test_a_step_of_ones_own_trains_like_its_builtin_twin():
-    class Twin:
-        def h(self, x):
-            return Laplace().h(x)
-
-        def dh(self, x):
-            return Laplace().dh(x)
-
     own, builtin = (TopNRank(smoothing=step, **PARAMETERS).fit(TRAIN) for step in (Twin(), "laplace"))
     assert_allclose(own.item_factors_, builtin.item_factors_, rtol=1e-4, atol=1e-6)
 

@@ -1,5 +1,7 @@
 """Reasons beyond what every model must pass (`topnrank.testing.models.insight`): known users, files, all kinds of data."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,9 +12,13 @@ from topnrank.io.tensors import read_file, write_file
 from topnrank.models.serving.explain import OneHistory
 from topnrank.testing.base import ratings_of, seen_items, small_data, small_split, with_text_ids
 
-TRAIN, TEST = small_split()
-MODEL = TopNRank(factors=6, epochs=8).fit(TRAIN)
-USERS, IDS = MODEL.user_ids_.tolist(), MODEL.item_ids_.tolist()
+USERS, IDS = list(range(1, 121)), list(range(1, 61))
+"""The ids of `small_data`."""
+
+
+@cache
+def fitted():
+    return TopNRank(factors=6, epochs=8).fit(small_split()[0])
 
 
 def sums(table):
@@ -26,29 +32,29 @@ def sums(table):
 @given(pairs=st.lists(st.tuples(st.sampled_from(USERS), st.sampled_from(IDS)), min_size=1, max_size=6, unique=True))
 def test_the_parts_make_the_scores_of_pairs_in_the_order_asked(pairs):
     users, items = zip(*pairs, strict=True)
-    table = MODEL.explain(users, items)
+    table = fitted().explain(users, items)
     found = list(dict.fromkeys(zip(table["user"].to_pylist(), table["item"].to_pylist(), strict=True)))
     assert found == pairs
-    np.testing.assert_allclose(sums(table), MODEL.score(users, items), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(sums(table), fitted().score(users, items), rtol=1e-4, atol=1e-5)
 
 
 def test_the_reasons_are_the_items_of_the_user_and_the_bias():
     user = USERS[12]
-    table = MODEL.explain(user, IDS[3]).to_pylist()
-    assert {row["because"] for row in table if row["what"] == "history"} == seen_items(MODEL, user)
+    table = fitted().explain(user, IDS[3]).to_pylist()
+    assert {row["because"] for row in table if row["what"] == "history"} == seen_items(fitted(), user)
     (bias,) = (row for row in table if row["what"] == "bias")
-    assert (bias["because"], bias["part"]) == (None, MODEL.item_bias_[3])
+    assert (bias["because"], bias["part"]) == (None, fitted().item_bias_[3])
 
 
 def test_without_an_item_the_score_loses_its_part():
     """What a part means: with the scale of the history as it is, the score falls by the part of the item left out."""
-    history = ratings_of(TEST, 9)
-    items = MODEL.item_numbers(list(history))
-    parts = MODEL.contributions(OneHistory(items, np.array(list(history.values()))), np.array([5]))
+    history = ratings_of(small_split()[1], 9)
+    items = fitted().item_numbers(list(history))
+    parts = fitted().contributions(OneHistory(items, np.array(list(history.values()))), np.array([5]))
     vectors = parts.parts["history"][0]
     for left_out in range(3):
         rest = np.delete(vectors, left_out).sum() + parts.rest["bias"][0]
-        whole = MODEL.score_history(items, np.array(list(history.values())))[5]
+        whole = fitted().score_history(items, np.array(list(history.values())))[5]
         assert whole - rest == pytest.approx(vectors[left_out], abs=1e-5)
 
 
@@ -66,16 +72,17 @@ def test_a_disliked_item_pulls_down_what_is_like_it():
 
 @pytest.mark.parametrize("values", ["ratings", "weights", "events", "likes"])
 def test_known_users_of_all_kinds_of_data(values):
-    users, items = TRAIN.users.ids[TRAIN.user_index], TRAIN.items.ids[TRAIN.indices]
+    train = small_split()[0]
+    users, items = train.users.ids[train.user_index], train.items.ids[train.indices]
     model = TopNRank(factors=4, epochs=3)
     if values == "events":
-        types = np.array(["hide", "view", "buy"])[np.digitize(TRAIN.ratings, [2, 4])].tolist()
+        types = np.array(["hide", "view", "buy"])[np.digitize(train.ratings, [2, 4])].tolist()
         data = Interactions.from_arrays(users, items, types=types)
         model = TopNRank(factors=4, epochs=3, feedback=EventWeights({"view": 0.2, "buy": 1.0, "hide": -1.0}))
     elif values == "likes":
         data, model = Interactions.from_arrays(users, items), BPR(factors=4, epochs=3, negatives=10)
     else:
-        data = Interactions.from_arrays(users, items, **{values: TRAIN.ratings - 3.0})
+        data = Interactions.from_arrays(users, items, **{values: train.ratings - 3.0})
     model.fit(data)
     some = model.user_ids_[:9]
     np.testing.assert_allclose(
@@ -92,7 +99,7 @@ def test_rows_held_out_for_validation_are_reasons_too():
 
 
 def test_a_loaded_model_gives_the_same_reasons(tmp_path):
-    model = TopNRank(factors=4, epochs=2).fit(with_text_ids(TRAIN))
+    model = TopNRank(factors=4, epochs=2).fit(with_text_ids(small_split()[0]))
     model.save(tmp_path / "model.safetensors")
     pairs = model.user_ids_[:4], model.item_ids_[0]
     assert load(tmp_path / "model.safetensors").explain(*pairs).equals(model.explain(*pairs))
@@ -100,7 +107,7 @@ def test_a_loaded_model_gives_the_same_reasons(tmp_path):
 
 def test_a_file_without_the_values_of_histories_says_what_to_do(tmp_path):
     path = tmp_path / "model.safetensors"
-    MODEL.save(path)
+    fitted().save(path)
     facts, arrays = read_file(path, "model")
     kept = {name: array for name, array in arrays.items() if name != "model.seen_values"}
     assert len(kept) == len(arrays) - 1
@@ -130,4 +137,4 @@ def test_a_file_without_the_values_of_histories_says_what_to_do(tmp_path):
 )
 def test_a_bad_question_is_one_clear_sentence(question, words):
     with pytest.raises(ValueError, match=words):
-        MODEL.explain(**question)
+        fitted().explain(**question)

@@ -1,6 +1,7 @@
 """Vectors for indexes of nearest neighbors."""
 
 import os
+from functools import cache
 
 import numpy as np
 import pytest
@@ -8,7 +9,10 @@ import pytest
 from topnrank import OutputError, TopNRank
 from topnrank.testing.base import small_split, with_text_ids
 
-MODEL = TopNRank(factors=6, epochs=5).fit(with_text_ids(small_split()[0]))
+
+@cache
+def fitted():
+    return TopNRank(factors=6, epochs=5).fit(with_text_ids(small_split()[0]))
 
 
 def best(model, n=5):
@@ -16,30 +20,30 @@ def best(model, n=5):
 
 
 def test_the_inner_product_is_the_score_bias_included():
-    vectors = MODEL.export_factors()
-    assert vectors.user_vectors.shape == (len(MODEL.user_map), 7)
-    assert np.ptp(MODEL.item_bias_) > 0.01
+    vectors = fitted().export_factors()
+    assert vectors.user_vectors.shape == (len(fitted().user_map), 7)
+    assert np.ptp(fitted().item_bias_) > 0.01
     np.testing.assert_allclose(
         vectors.user_vectors @ vectors.item_vectors.T,
-        MODEL.score_block(np.arange(len(MODEL.user_map))),
+        fitted().score_block(np.arange(len(fitted().user_map))),
         rtol=1e-5,
         atol=1e-6,
     )
-    assert vectors.item_ids.tolist() == MODEL.item_ids_.tolist()
+    assert vectors.item_ids.tolist() == fitted().item_ids_.tolist()
 
 
 def test_the_file_needs_no_pickle_and_holds_text_ids(tmp_path):
-    MODEL.export_factors(tmp_path / "v.npz")
+    fitted().export_factors(tmp_path / "v.npz")
     with np.load(tmp_path / "v.npz", allow_pickle=False) as file:
-        assert file["user_ids"].tolist() == MODEL.user_ids_.tolist()
+        assert file["user_ids"].tolist() == fitted().user_ids_.tolist()
         assert sorted(file) == ["item_ids", "item_vectors", "user_ids", "user_vectors"]
 
 
 def test_a_place_or_name_that_will_not_do(tmp_path, monkeypatch):
     with pytest.raises(OutputError, match=r"v\.bin: the name must end in \.npz"):
-        MODEL.export_factors(tmp_path / "v.bin")
+        fitted().export_factors(tmp_path / "v.bin")
     with pytest.raises(OutputError, match="its folder does not exist"):
-        MODEL.export_factors(tmp_path / "none" / "v.npz")
+        fitted().export_factors(tmp_path / "none" / "v.npz")
     (tmp_path / "v.npz").write_text("old")
 
     def full(file, **arrays):
@@ -48,26 +52,26 @@ def test_a_place_or_name_that_will_not_do(tmp_path, monkeypatch):
 
     monkeypatch.setattr(np, "savez", full)
     with pytest.raises(OutputError, match="the disk is full"):
-        MODEL.export_factors(tmp_path / "v.npz")
+        fitted().export_factors(tmp_path / "v.npz")
     assert os.listdir(tmp_path) == ["v.npz"]
     assert (tmp_path / "v.npz").read_text() == "old"
 
 
 def test_an_index_of_hnswlib_finds_the_lists():
     hnswlib = pytest.importorskip("hnswlib")
-    vectors = MODEL.export_factors()
+    vectors = fitted().export_factors()
     index = hnswlib.Index(space="ip", dim=vectors.item_vectors.shape[1])
     index.init_index(max_elements=len(vectors.item_ids), random_seed=1)
     index.add_items(vectors.item_vectors, num_threads=1)
     index.set_ef(len(vectors.item_ids))  # with so few items the search looks at all of them
     found, _ = index.knn_query(vectors.user_vectors, k=5, num_threads=1)
-    assert np.mean(np.sort(found) == np.sort(best(MODEL))) > 0.99
+    assert np.mean(np.sort(found) == np.sort(best(fitted()))) > 0.99
 
 
 def test_an_index_of_faiss_finds_the_lists():
     faiss = pytest.importorskip("faiss")
-    vectors = MODEL.export_factors()
+    vectors = fitted().export_factors()
     index = faiss.IndexFlatIP(vectors.item_vectors.shape[1])
     index.add(vectors.item_vectors)
     _, found = index.search(vectors.user_vectors, 5)
-    assert np.mean(found == best(MODEL)) > 0.99
+    assert np.mean(found == best(fitted())) > 0.99

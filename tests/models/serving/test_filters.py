@@ -1,5 +1,7 @@
 """OutputOptions of those who ask for lists, beyond what every model must pass (`topnrank.testing.models.filters`)."""
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,11 +13,18 @@ from topnrank.models.serving.histories import many_histories
 from topnrank.models.serving.recommend import BLOCK_BYTES
 from topnrank.testing.base import ratings_of, small_split, with_text_ids
 
-TRAIN, TEST = small_split()
-MODEL = TopNRank(factors=6, epochs=4).fit(TRAIN)
-BY_TEXT = TopNRank(factors=6, epochs=4).fit(with_text_ids(TRAIN.compact()))
-IDS = MODEL.item_ids_.tolist()
-USERS = MODEL.user_ids_.tolist()
+USERS, IDS = list(range(1, 121)), list(range(1, 61))
+"""The ids of `small_data`."""
+
+
+@cache
+def fitted():
+    return TopNRank(factors=6, epochs=4).fit(small_split()[0])
+
+
+@cache
+def by_text():
+    return TopNRank(factors=6, epochs=4).fit(with_text_ids(small_split()[0].compact()))
 
 
 def lists(table):
@@ -31,9 +40,9 @@ def lists(table):
     banned=st.lists(st.sampled_from(IDS), max_size=5),
 )
 def test_every_user_gets_the_best_of_what_is_left(allowed, excluded, banned):
-    free = lists(MODEL.recommend(USERS[:6], n=60))
+    free = lists(fitted().recommend(USERS[:6], n=60))
     for exclude in (excluded, banned):
-        got = lists(MODEL.recommend(USERS[:6], n=4, items=allowed, exclude=exclude))
+        got = lists(fitted().recommend(USERS[:6], n=4, items=allowed, exclude=exclude))
         for user, items in free.items():
             never = exclude.get(user, []) if isinstance(exclude, dict) else exclude
             left = [item for item in items if item in allowed.get(user, IDS) and item not in never]
@@ -41,42 +50,42 @@ def test_every_user_gets_the_best_of_what_is_left(allowed, excluded, banned):
 
 
 def test_strangers_may_have_wishes_too():
-    popular = lists(MODEL.recommend([USERS[0], 999], n=60, unknown="popular"))
-    wished = lists(MODEL.recommend([USERS[0], 999], n=3, unknown="popular", exclude={999: popular[999][:2]}))
+    popular = lists(fitted().recommend([USERS[0], 999], n=60, unknown="popular"))
+    wished = lists(fitted().recommend([USERS[0], 999], n=3, unknown="popular", exclude={999: popular[999][:2]}))
     assert wished == {USERS[0]: popular[USERS[0]][:3], 999: popular[999][2:5]}
-    skipped = MODEL.recommend([USERS[0], 999], n=3, unknown="skip", exclude={999: IDS[:1]})
-    assert skipped.equals(MODEL.recommend(USERS[0], n=3))
+    skipped = fitted().recommend([USERS[0], 999], n=3, unknown="skip", exclude={999: IDS[:1]})
+    assert skipped.equals(fitted().recommend(USERS[0], n=3))
 
 
 def test_users_may_be_named_as_text_or_as_numbers():
     one = USERS[3]
-    expected = MODEL.recommend([one], exclude={one: IDS[:30]})
-    assert MODEL.recommend([one], exclude={str(one): IDS[:30]}).equals(expected)
-    assert MODEL.recommend([one], exclude={np.int64(one): np.array(IDS[:30])}).equals(expected)
-    assert MODEL.recommend([str(one)], exclude={float(one): [str(item) for item in IDS[:30]]}).equals(expected)
-    texts = BY_TEXT.item_ids_.tolist()
-    wished = lists(BY_TEXT.recommend(BY_TEXT.user_ids_[:2], n=60, items={BY_TEXT.user_ids_[1]: texts[:9]}))
-    assert set(wished[BY_TEXT.user_ids_[1]]) <= set(texts[:9])
-    assert len(wished[BY_TEXT.user_ids_[0]]) > 9
+    expected = fitted().recommend([one], exclude={one: IDS[:30]})
+    assert fitted().recommend([one], exclude={str(one): IDS[:30]}).equals(expected)
+    assert fitted().recommend([one], exclude={np.int64(one): np.array(IDS[:30])}).equals(expected)
+    assert fitted().recommend([str(one)], exclude={float(one): [str(item) for item in IDS[:30]]}).equals(expected)
+    texts = by_text().item_ids_.tolist()
+    wished = lists(by_text().recommend(by_text().user_ids_[:2], n=60, items={by_text().user_ids_[1]: texts[:9]}))
+    assert set(wished[by_text().user_ids_[1]]) <= set(texts[:9])
+    assert len(wished[by_text().user_ids_[0]]) > 9
 
 
 def test_groups_from_frames_and_groups_that_are_none():
     group = dict(zip(IDS, np.arange(len(IDS)) % 3, strict=True))
-    expected = MODEL.recommend(n=5, groups=group, max_per_group=1)
+    expected = fitted().recommend(n=5, groups=group, max_per_group=1)
     assert expected.num_rows == 3 * len(USERS)
     frame = pd.DataFrame({"item": IDS, "group": [f"g{group[item]}" for item in IDS]})
-    assert MODEL.recommend(n=5, groups=frame, max_per_group=1).equals(expected)
+    assert fitted().recommend(n=5, groups=frame, max_per_group=1).equals(expected)
     free = {item for item in IDS if group[item] != 2}
     for nothing in (None, np.nan):
         holes = {item: nothing if item in free else "a" for item in IDS}
-        for items in lists(MODEL.recommend(n=5, groups=holes, max_per_group=1)).values():
+        for items in lists(fitted().recommend(n=5, groups=holes, max_per_group=1)).values():
             assert len(items) == 5
             assert len(set(items) - free) <= 1
 
 
 def test_groups_of_a_catalog_that_is_larger_than_the_model():
     groups = {**dict.fromkeys(IDS, "one"), 123_456: "other", "unheard of": "other"}
-    assert MODEL.recommend(n=5, groups=groups, max_per_group=2).num_rows == 2 * len(USERS)
+    assert fitted().recommend(n=5, groups=groups, max_per_group=2).num_rows == 2 * len(USERS)
 
 
 def test_wishes_go_together_and_through_blocks(monkeypatch):
@@ -84,17 +93,17 @@ def test_wishes_go_together_and_through_blocks(monkeypatch):
         "n": 6,
         "groups": {item: item % 4 for item in IDS},
         "max_per_group": 2,
-        "min_score": float(np.median(MODEL.score(USERS, IDS[0]))),
+        "min_score": float(np.median(fitted().score(USERS, IDS[0]))),
         "exclude": {user: IDS[user % 7 :: 9] for user in USERS[::2]},
     }
-    whole = MODEL.recommend(**wishes)
-    histories = {f"n{user}": ratings_of(TEST, user) for user in range(40)} | {"likes": IDS[:4]}
-    new = MODEL.recommend(histories=histories, n=6, groups=wishes["groups"], max_per_group=2)
+    whole = fitted().recommend(**wishes)
+    histories = {f"n{user}": ratings_of(small_split()[1], user) for user in range(40)} | {"likes": IDS[:4]}
+    new = fitted().recommend(histories=histories, n=6, groups=wishes["groups"], max_per_group=2)
     monkeypatch.setattr("topnrank.models.serving.recommend.BLOCK_BYTES", 4 * len(IDS) * 7)
     assert 4 * len(IDS) * len(USERS) < BLOCK_BYTES
     for table, blocks in (
-        (whole, MODEL.recommend(**wishes)),
-        (new, MODEL.recommend(histories=histories, n=6, groups=wishes["groups"], max_per_group=2)),
+        (whole, fitted().recommend(**wishes)),
+        (new, fitted().recommend(histories=histories, n=6, groups=wishes["groups"], max_per_group=2)),
     ):
         assert lists(blocks) == lists(table)
         np.testing.assert_allclose(blocks["score"], table["score"], rtol=1e-5, atol=1e-6)
@@ -108,7 +117,7 @@ def test_a_model_may_score_many_histories_its_own_way(monkeypatch):
         return np.tile(np.arange(len(self.item_map), dtype=np.float32), (len(indptr) - 1, 1))
 
     monkeypatch.setattr(Popularity, "score_histories", own_way)
-    model = Popularity().fit(TRAIN)
+    model = Popularity().fit(small_split()[0])
     histories = {"a": {IDS[0]: 4, IDS[1]: 2}, "b": IDS[2:5], "c": {IDS[3]: 1}}
     table = model.recommend(histories=histories, n=1)
     assert table["user"].to_pylist() == ["a", "b", "c"]
@@ -131,22 +140,22 @@ def test_events_of_new_users_weigh_what_they_weighted_in_training():
 
 def test_users_without_ratings_are_liked_items():
     likes = Interactions.from_arrays(["a", "a", "b"], [IDS[0], IDS[1], IDS[5]])
-    model = BPR(factors=4, epochs=2).fit(TRAIN)
+    model = BPR(factors=4, epochs=2).fit(small_split()[0])
     expected = model.recommend(histories={"a": IDS[:2], "b": [IDS[5]]}, n=3)
     assert model.recommend(histories=likes, n=3).equals(expected)
 
 
 def test_histories_keep_the_order_of_the_mapping_and_numbers_stay_numbers():
-    histories = {30: ratings_of(TEST, 3), 4: ratings_of(TEST, 5)}
-    table = ItemMean().fit(TRAIN).recommend(histories=histories, n=2)
+    histories = {30: ratings_of(small_split()[1], 3), 4: ratings_of(small_split()[1], 5)}
+    table = ItemMean().fit(small_split()[0]).recommend(histories=histories, n=2)
     assert table["user"].to_pylist() == [30, 30, 4, 4]
-    whole = many_histories(MODEL, histories)
+    whole = many_histories(fitted(), histories)
     assert whole.part(slice(1, 2)).items.tolist() == whole.take([1]).items.tolist() == whole.of(1).tolist()
     assert whole.part(slice(1, 9)).names.tolist() == whole.take([1]).names.tolist() == [4]
 
 
 def test_an_option_that_does_not_exist_is_named_for_histories_too():
     with pytest.raises(ParameterError, match="did you mean 'max_per_group'"):
-        MODEL.recommend(histories={"a": IDS[:2]}, max_per_groups=2)
+        fitted().recommend(histories={"a": IDS[:2]}, max_per_groups=2)
     with pytest.raises(ParameterError, match="did you mean 'min_score'"):
-        MODEL.recommend(history=IDS[:2], min_scor=2)
+        fitted().recommend(history=IDS[:2], min_scor=2)

@@ -71,7 +71,7 @@ def train_command(data, checkpoint, model, cluster):
 
 
 def finish(process):
-    _, err = process.communicate(timeout=300)
+    _, err = process.communicate(timeout=600)
     assert process.returncode == 0, err
 
 

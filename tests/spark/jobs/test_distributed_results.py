@@ -132,9 +132,9 @@ def test_rows_that_are_others_each_time_they_are_read_have_the_scores_of_their_o
 @pytest.mark.parametrize(
     "arguments",
     [
-        {"task": "rated", "metrics": EVERY_METRIC},
-        {"task": "catalog", "metrics": EVERY_METRIC, "relevant": 3.0},
-        {"task": "catalog", "metrics": ["auc", "err"], "exclude_seen": False, "relevant": None},
+        {"protocol": "rated", "metrics": EVERY_METRIC},
+        {"protocol": "catalog", "metrics": EVERY_METRIC, "relevant": 3.0},
+        {"protocol": "catalog", "metrics": ["auc", "err"], "exclude_seen": False, "relevant": None},
     ],
 )
 def test_evaluation_gives_the_numbers_of_one_machine(spark, distributed, model, rated, arguments):

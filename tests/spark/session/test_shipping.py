@@ -43,7 +43,7 @@ def test_executors_without_the_package_get_it_and_keep_what_they_compile(cluster
     driver = cluster.driver(
         [SUPPORT / "shipping_driver.py", cluster.master, json.dumps(conf)], PYSPARK_PYTHON=str(python)
     )
-    out, err = driver.communicate(timeout=240)
+    out, err = driver.communicate(timeout=600)
     assert driver.returncode == 0, err
     story = json.loads(out)
     assert story["not shipped"] is None

@@ -22,7 +22,7 @@ def test_a_submitted_job_trains_on_the_cluster(cluster, tmp_path):
         env=dict(cluster.environment),
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr

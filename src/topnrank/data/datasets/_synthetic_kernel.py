@@ -12,7 +12,7 @@ from topnrank.kernels.jit import kernel
 
 
 class Market(NamedTuple):
-    """What decides who takes what."""
+    """What the items of each user are drawn from."""
 
     cumulative: NDArray[np.float64]
     """(n_items,) running sum of the items' popularity, last entry 1."""

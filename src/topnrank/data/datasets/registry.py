@@ -61,7 +61,7 @@ class Dataset:
     min_user_items: int = 0
     """Users with fewer items are left out unless the caller says otherwise."""
     substitutes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Well-known extracts as Parquet files that may stand in for the archive, with their unusual columns by role."""
+    """Well-known extracts as Parquet files that may replace the archive, with their unusual columns by role."""
 
     @property
     def is_zip(self) -> bool:

@@ -6,7 +6,7 @@ The rating of user u for item i is a step function of
 
 cut so that the shares of the stars are those of MovieLens. List lengths and popularity are heavy-tailed; better items
 are somewhat more popular, and users take items to their taste more often. The default proportions are such that
-Random, Popularity, ItemMean and a factor model stand in the order and roughly at the distances of MovieLens 1M.
+Random, Popularity, ItemMean and a factor model have the order and roughly the distances of those on MovieLens 1M.
 """
 
 from dataclasses import KW_ONLY, dataclass
@@ -32,7 +32,7 @@ _HALF_STAR_SHARES = np.array([0.012, 0.034, 0.014, 0.071, 0.044, 0.215, 0.110, 0
 _QUALITY = 0.6  # of items nobody knows; the famous differ less
 _FAME = 0.25  # what an item gains where its rank by popularity is divided by e
 _LENIENCY = 0.4
-_SEVERITY = 0.1  # lost per standard deviation of the list lengths: who rates much is harder to please
+_SEVERITY = 0.1  # lost per standard deviation of the list lengths: users with many ratings rate lower
 _PULL = 1.5  # log-odds of taking an item, per star of affinity
 _LENGTH_SHAPE = 0.7  # of the Weibull law of the list lengths
 _GENRE_BLEND = 0.3  # the smaller, the more an item belongs to one factor alone

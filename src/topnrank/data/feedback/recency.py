@@ -49,7 +49,7 @@ class Recency(Policy):
         assert weighted.weights is not None
         assert latest is not None
         ages = np.maximum(latest - _timestamps(weighted), 0) / (DAY * self.half_life_days)
-        # not below the smallest normal number: an old like is still a like, not a row that says nothing
+        # not below the smallest normal number: an old like stays a like and does not become a row of weight 0
         fade = np.maximum(np.exp2(-ages), np.finfo(np.float32).tiny)
         return weighted.with_weights((weighted.weights * fade).astype(np.float32))
 

@@ -222,7 +222,7 @@ def _inspect(path: AnyPath, root: AnyPath, format: str | None, copies: ExitStack
     compression = next((name for magic, name in _COMPRESSION_OF_MAGIC.items() if start.startswith(magic)), None)
     promised = _COMPRESSION_OF_SUFFIX.get(path.suffix.lower())
     if start and promised is not None and compression != promised:
-        raise DataError(f"{path}: is named as a {promised} file but is none; rename it or fetch it again")
+        raise DataError(f"{path}: is named as a {promised} file but is not one; rename it or fetch it again")
     with io_errors(str(path), compression):
         source = path.open() if copy is None and isinstance(path, RemotePath) else str(copy or path)
         with pa.input_stream(source, compression=compression) as unpacked:

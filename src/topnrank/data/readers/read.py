@@ -51,11 +51,11 @@ def read(
         A text file without a header is taken as user, item, rating, timestamp if it looks like that; once a position
         is given, only the columns given are used.
     format
-        "csv", "tsv", "dat", "jsonl" or "parquet"; by default told from the name and the first bytes.
+        "csv", "tsv", "dat", "jsonl" or "parquet"; by default detected from the name and the first bytes.
     separator
-        What stands between the columns of a text file; by default told from its first lines.
+        The separator of the columns of a text file; by default detected from its first lines.
     header
-        Whether the first line of a text file names the columns; by default told from that line.
+        Whether the first line of a text file names the columns; by default detected from that line.
     duplicates
         What to do with rows of one user and item: "error", "last", "sum" or "max", see `Interactions.from_table`.
 

@@ -1,6 +1,6 @@
 """Text in columns: CSV, TSV, MovieLens "::" files and the like.
 
-Arrow parses the file. What Arrow cannot tell (the separator, whether there is a header, which line is wrong) is found by
+Arrow parses the file. What Arrow cannot find out (the separator, whether there is a header, which line is wrong) is found by
 parsing the first lines, or after a failure all of them, with Python's csv module.
 """
 
@@ -256,7 +256,7 @@ def _one_column(file: DataFile, found: str, lines: list[str], asked: str | None)
     if asked is not None and likely in found:
         hint = f"try separator={likely!r}"
     else:
-        hint = "say what stands between the columns, such as separator=' '"
+        hint = "name the separator of the columns, such as separator=' '"
     tried = f"separator {asked!r}" if asked is not None else "the usual separators"
     return DataError(f"{file.name}: at least two columns are needed, found one, {shown}, with {tried}; {hint}")
 
@@ -292,7 +292,7 @@ def _headerless_names(fields: list[str], request: Request, source: str) -> tuple
         return _HEADERLESS[: len(fields)]
     raise DataError(
         f"{source}: the first line {_shown(fields)} holds data, not names of columns, and the columns cannot be"
-        " told apart; give positions such as user=0, item=1, rating=2, or header=True if it is a header"
+        " identified; give positions such as user=0, item=1, rating=2, or header=True if it is a header"
     )
 
 

@@ -23,13 +23,16 @@ def versions() -> dict[str, str]:
 
 
 def hardware() -> dict[str, Any]:
-    """Processor, cores, system and memory, as far as they are known."""
-    processor = platform.processor() or platform.machine()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        models = [line for line in cpuinfo.read_text().splitlines() if line.startswith("model name")]
-        processor = models[0].partition(":")[2].strip() if models else processor
-    facts: dict[str, Any] = {"processor": processor, "cores": os.cpu_count(), "system": platform.platform()}
+    """Processor, cores, system and memory, as far as they are known; starts no process, as `platform.platform` would."""
+    cpuinfo, uname = Path("/proc/cpuinfo"), platform.uname()
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    system = (uname.system, uname.release, uname.machine, "".join(platform.libc_ver()))
+    facts: dict[str, Any] = {
+        "processor": models[0] if models else uname.machine,
+        "cores": os.cpu_count(),
+        "system": "-".join(part for part in system if part),
+    }
     if hasattr(os, "sysconf") and {"SC_PAGE_SIZE", "SC_PHYS_PAGES"} <= set(os.sysconf_names):
         facts["memory_gib"] = round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
     return facts

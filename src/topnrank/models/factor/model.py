@@ -3,7 +3,7 @@
 import os
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -26,19 +26,17 @@ from topnrank.models.factor.run import RunOptions, fit_model
 from topnrank.models.linear.neighbors import neighbor_term
 from topnrank.models.parameters import (
     AUTO,
-    BatchSize,
-    By,
+    BATCH_SIZE,
+    FLAG,
+    NOT_NEGATIVE,
+    POSITIVE,
     Choice,
-    Flag,
-    Integer,
-    Number,
-    OneOf,
     Range,
-    Rule,
     Space,
-    Unless,
+    by,
     check_parameters,
-    is_number,
+    integer,
+    one_word,
     param,
     require,
     require_integer,
@@ -52,65 +50,58 @@ HISTORY_PENALTY = 5.0
 """History vectors are summed over a whole list, so a plain number penalizes them this many times as much."""
 
 
-class Penalties:
-    """Rule of `regularization`: a number of at least 0, or a mapping from groups of parameters to such numbers."""
-
-    def check(self, owner: str, name: str, value: Any) -> None:
-        """See the class."""
-        if not isinstance(value, Mapping):
-            Number().check(owner, name, value)
-            return
-        for group, number in value.items():
-            one_of(f"{name}: a group", group, tuple(dict.fromkeys(GROUPS.values())))
-            require(is_number(number) and number >= 0, f"{name} of {group!r}", "a finite number of at least 0", number)
+def _check_penalties(value: Any) -> bool:
+    """A number of at least 0, or a mapping from groups of parameters to such numbers."""
+    if not isinstance(value, Mapping):
+        return NOT_NEGATIVE.holds(value)
+    for group, number in value.items():
+        one_of("regularization: a group", group, tuple(dict.fromkeys(GROUPS.values())))
+        rule = "a finite number of at least 0"
+        require(NOT_NEGATIVE.holds(number), f"regularization of {group!r}", rule, number)
+    return True
 
 
-class StartValues:
-    """Rule of `init`: "paper", or a number above 0."""
-
-    def check(self, owner: str, name: str, value: Any) -> None:
-        """See the class."""
-        rule: Rule = OneOf(("paper",)) if isinstance(value, str) else Number(above_zero=True)
-        rule.check(owner, name, value)
+PENALTIES = replace(NOT_NEGATIVE, holds=_check_penalties)
+START_VALUES = replace(POSITIVE, sentence='a finite number above 0, or "paper"', also=("paper",))
 
 
 @dataclass(eq=False, kw_only=True)
 class FactorModel(Model):
     """Base of the trained models; its fields are the hyper-parameters they share."""
 
-    user_representation: str = param("history", OneOf(USER_REPRESENTATIONS))
+    user_representation: str = param("history", one_word(*USER_REPRESENTATIONS))
     """How users are represented: "history" (a sum over the user's items, also for new users) or "factors" (the paper)."""
-    factors: int = param(50, Integer(1))
+    factors: int = param(50, integer())
     """Length k of the vectors."""
     feedback: Feedback | str | None = None
     """How a row becomes a weight; None chooses by the data: ratings minus the user's mean, or the weights given."""
-    bias: bool = param(True, Flag())
+    bias: bool = param(True, FLAG)
     """Whether items have a bias."""
-    init: float | str = param(0.03, StartValues())
+    init: float | str = param(0.03, START_VALUES)
     """Standard deviation of the start values, or "paper" for U(0, 2/(7k)^(1/4)) with user_representation="factors"."""
-    optimizer: str | Optimizer = param("adagrad", By(make_optimizer))
+    optimizer: str | Optimizer = param("adagrad", by(make_optimizer))
     """"adagrad", "sgd", or an object of these kinds."""
-    learning_rate: float = param(0.07, Number(above_zero=True))
+    learning_rate: float = param(0.07, POSITIVE)
     """Step size."""
-    regularization: float | Mapping[str, float] = param(0.0125, Penalties())
+    regularization: float | Mapping[str, float] = param(0.0125, PENALTIES)
     """lambda of lambda ||theta||^2, felt at each visit (gradient 2 lambda theta): one number, or one for each of "user",
     "item", "history", "bias". With one number, history vectors get five times it."""
-    batch_size: int | float | str = param(AUTO, BatchSize())
+    batch_size: int | float | str = param(AUTO, BATCH_SIZE)
     """Users per batch: a count (int), a fraction of all users (float), or "auto": 100, or a thirtieth of the users if
     more."""
-    epochs: int | None = param(20, Unless(None, Integer(1)))
+    epochs: int | None = param(20, integer().unless(None))
     """Passes over all users; None to count `iterations` instead."""
-    iterations: int | None = param(None, Unless(None, Integer(1)))
+    iterations: int | None = param(None, integer().unless(None))
     """Batches, each drawn anew from all users, as in the paper; needs epochs=None."""
-    tolerance: float = param(0.0, Number())
+    tolerance: float = param(0.0, NOT_NEGATIVE)
     """The paper's epsilon: stop when the parameters moved less than this in a round (squared distance)."""
-    seed: int = param(0, Integer(0))
+    seed: int = param(0, integer(0))
     """Start values and batches; the same seed gives the same bits for any number of threads."""
-    history_power: float = param(0.6, Number())
+    history_power: float = param(0.6, NOT_NEGATIVE)
     """h of user_representation="history": the sum over a history of m items is divided by m^h."""
-    num_threads: int = param(0, Integer(0))
+    num_threads: int = param(0, integer(0))
     """Threads; 0 for all cores."""
-    engine: str = param("cpu", OneOf(ENGINES))
+    engine: str = param("cpu", one_word(*ENGINES))
     """"cpu" (Numba), "spark" (a cluster: docs/cluster.md) or "reference" (plain NumPy, slow)."""
 
     default_feedback: ClassVar[str | None] = None

@@ -14,7 +14,14 @@ from topnrank.errors import DataError, DivergenceError
 from topnrank.models.base import Fitted
 from topnrank.models.linear import _ease_kernel as linear
 from topnrank.models.linear.likes import LikesModel
-from topnrank.models.parameters import Flag, Integer, Number, Range, Space, param
+from topnrank.models.parameters import (
+    FLAG,
+    POSITIVE,
+    Range,
+    Space,
+    integer,
+    param,
+)
 
 _BLOCK = 512
 """Rows that are mirrored at a time."""
@@ -274,16 +281,16 @@ class EASE(LikesModel):
     far fewer users than items the same scores come from a system of users, and no items x items matrix is made.
     """
 
-    regularization: float = param(400.0, Number(above_zero=True))
+    regularization: float = param(400.0, POSITIVE)
     """lambda, in likes of an item: dense data want some hundreds, sparse data some tens."""
-    dislikes: bool = param(False, Flag())
+    dislikes: bool = param(False, FLAG)
     """Whether rows with a weight below 0 are predictors of likes, too, each item's dislikes in a column of their own."""
-    dislike_regularization: float = param(800.0, Number(above_zero=True))
+    dislike_regularization: float = param(800.0, POSITIVE)
     """lambda of the columns of dislikes."""
     feedback: Feedback | str | None = None
     """How a row becomes a weight: above 0 is a like. None: 1 for ratings of at least 4 and -1 below, else the natural one
     of the data."""
-    max_items: int = param(30_000, Integer(1))
+    max_items: int = param(30_000, integer())
     """The largest system that `fit` will solve: items (twice with `dislikes`), or users where they are fewer."""
 
     name: ClassVar[str] = "ease"

@@ -23,7 +23,15 @@ from topnrank.models.linear.neighbors import (
     neighbor_arrays,
     neighbor_term,
 )
-from topnrank.models.parameters import Choice, Integer, Number, Range, Space, Unless, param
+from topnrank.models.parameters import (
+    NOT_NEGATIVE,
+    POSITIVE,
+    Choice,
+    Range,
+    Space,
+    integer,
+    param,
+)
 from topnrank.models.serving.explain import Contributions, OneHistory
 
 
@@ -41,24 +49,24 @@ class NeighborRidge(LikesModel):
     Do not use it to rank rated items: it knows likes only.
     """
 
-    neighbors: int = param(50, Integer(1))
+    neighbors: int = param(50, integer())
     """T: items that may explain an item."""
-    regularization: float = param(100.0, Number(above_zero=True))
+    regularization: float = param(100.0, POSITIVE)
     """lambda, in users: that many keep the weights near 0."""
-    shrink: float = param(20.0, Number())
+    shrink: float = param(20.0, NOT_NEGATIVE)
     """Added to the denominator of the cosine by which neighbors are chosen, in users: rare pairs count less."""
-    user_power: float = param(0.25, Number())
+    user_power: float = param(0.25, NOT_NEGATIVE)
     """a: a user with n likes counts n^-a."""
-    longest: int = param(1000, Integer(1))
+    longest: int = param(1000, integer())
     """Of a user with more likes only so many, drawn at random, count in the co-occurrences; the user's scores use all."""
-    sessions: float | None = param(None, Unless(None, Number(above_zero=True)))
+    sessions: float | None = param(None, POSITIVE.unless(None))
     """Seconds without an event that end a session of a user: sessions then stand in the place of users wherever items are
     counted together, and the user's scores still use all likes. None: users do. Needs timestamps; for logs of visits."""
-    recency: float | None = param(None, Unless(None, Number(above_zero=True)))
+    recency: float | None = param(None, POSITIVE.unless(None))
     """After so many later items of the user a like counts half in the scores; None: always fully. Needs timestamps."""
     feedback: Feedback | str | None = None
     """How a row becomes a weight; rows above 0 are likes. None: ratings from 4 on, or the weights given, or every row."""
-    num_threads: int = param(0, Integer(0))
+    num_threads: int = param(0, integer(0))
     """Threads; 0 for all cores. The bits do not depend on it."""
 
     name: ClassVar[str] = "neighbor-ridge"

@@ -8,19 +8,20 @@ from topnrank._checks import one_of
 from topnrank.data.feedback.policies import Threshold
 from topnrank.data.interactions import Interactions
 from topnrank.losses import Objective, StepFunction
-from topnrank.models.factor.model import FactorModel, Penalties
+from topnrank.models.factor.model import PENALTIES, FactorModel
 from topnrank.models.factor.prepare import Selection
 from topnrank.models.factor.recipe import Recipe
 from topnrank.models.parameters import (
     AUTO,
-    By,
-    Flag,
-    Integer,
-    Number,
-    OneOf,
+    FLAG,
+    FRACTION,
+    NOT_NEGATIVE,
+    POSITIVE,
     Range,
     Space,
-    Unless,
+    by,
+    integer,
+    one_word,
     param,
 )
 from topnrank.models.topnrank.recipe import (
@@ -43,7 +44,6 @@ DISLIKES = ("history", "list")
 PAPER_RATES = {("relu", True): 1e-3, ("relu", False): 1e-2, ("sigmoid", True): 3e-2, ("sigmoid", False): 3e-2}
 """Learning rates for the paper's four variants, which the paper does not give. They suit some thousand users: a batch's
 gradients are summed, so more users in a batch want a smaller rate. Tune them on validation data."""
-POSITIVE = Number(above_zero=True)
 
 
 @final
@@ -63,59 +63,59 @@ class TopNRank(FactorModel):
     know positive weights and others only, not how large a weight is; the anchor still does.
     """
 
-    task: str | None = param(None, Unless(None, OneOf(TASKS)))
+    task: str | None = param(None, one_word(*TASKS).unless(None))
     """The task: "rated" (rank the items a user has rated, the paper), "catalog" (rank all items), or None: by the data.
     Ratings, or weights that differ within a user: rated; events and likes alone: catalog. Fields set to "auto" follow."""
-    n: int = param(20, Integer(1))
+    n: int = param(20, integer())
     """N: the length of the list that matters. In the paper the cut of wDCG@N; with `gradient_budget` the
     size of the gradient."""
-    metric: str = param("dcg", OneOf(METRICS))
+    metric: str = param("dcg", one_word(*METRICS))
     """What is smoothed: "dcg" (the paper), "mrr" (the first liked item), "map" (all liked items) or "auc" (liked first)."""
     smoothing: str | StepFunction = "laplace"
     """Step function of the ranks: "relu", "sigmoid", "laplace", "ramp", or an object with h(x) and dh(x) (then O(m^2))."""
-    steepness: float | None = param(None, Unless(None, POSITIVE))
+    steepness: float | None = param(None, POSITIVE.unless(None))
     """C of sigmoid, laplace and ramp; None for the usual 7, 3 (catalog: 2) and 1."""
-    truncate: bool = param(False, Flag())
+    truncate: bool = param(False, FLAG)
     """The gate H(N - R) of eq. 8, or (N - R)_+/N with another metric than "dcg": items beyond N do not count."""
-    anneal_n: float = param(0.0, Number(at_most=1))
+    anneal_n: float = param(0.0, FRACTION)
     """With `truncate`: share of the training in which the gate's N shrinks from the length of the list to N; 0 for never."""
-    gradient: str = param(AUTO, Unless(AUTO, OneOf(GRADIENTS)))
+    gradient: str = param(AUTO, one_word(*GRADIENTS).unless(AUTO))
     """"paper": items follow the paper's partial gradient; "exact": the true gradient of eq. 8, which the catalog needs.
     Only metric="dcg" knows the partial one; the other metrics always use their exact gradient, whatever stands here."""
-    discount: str | float = param(AUTO, Unless(AUTO, By(discount_power)))
+    discount: str | float = param(AUTO, by(discount_power).unless(AUTO))
     """"dcg" (1/ln(R+2)), "log" (-ln(R+2)), or the power p of the slope 1/((R+2) ln^p(R+2)): 2 is DCG, 0 is log. Of
     metric="dcg"; the other metrics have no discount and ignore it."""
-    gradient_budget: float | str | None = param(AUTO, Unless(AUTO, Unless(None, POSITIVE)))
+    gradient_budget: float | str | None = param(AUTO, POSITIVE.unless(AUTO, None))
     """Each user's list-wise gradient is scaled to mass gradient_budget * min(list length, N); None leaves it (the paper)."""
-    squared_weight: float | str = param(AUTO, Unless(AUTO, Number()))
+    squared_weight: float | str = param(AUTO, NOT_NEGATIVE.unless(AUTO))
     """Weight of the squared term that ties centered scores to centered weights; 0 for none (the paper)."""
-    negatives: int | str = param(AUTO, Unless(AUTO, Integer(0)))
+    negatives: int | str = param(AUTO, integer(0).unless(AUTO))
     """S: unobserved items sampled into each list at each visit, with replacement; 0 for none (the paper)."""
-    sampling: str = param("popularity", OneOf(SAMPLINGS))
+    sampling: str = param("popularity", one_word(*SAMPLINGS))
     """"popularity" (chances proportional to the square root of an item's users) or "uniform"; unused without negatives."""
-    neighbors: int | str = param(AUTO, Unless(AUTO, Integer(0)))
+    neighbors: int | str = param(AUTO, integer(0).unless(AUTO))
     """T: nearest items whose regression weights stand beside the factors (`NeighborRidge`); 0 for none."""
-    neighbor_penalty: float = param(200.0, Number())
+    neighbor_penalty: float = param(200.0, NOT_NEGATIVE)
     """lambda of the neighbors' regressions, in users."""
-    sessions: float | None = param(None, Unless(None, POSITIVE))
+    sessions: float | None = param(None, POSITIVE.unless(None))
     """Seconds without an event that end a session of a user: neighbors are then found by the sessions that items share,
     not by users (`NeighborRidge`). None: by users. Needs timestamps. For logs of visits."""
-    type_vectors: bool = param(False, Flag())
+    type_vectors: bool = param(False, FLAG)
     """With user_representation="history" and weights by type (`EventWeights`, `ConversionRate`): each type has a history
     vector of its own, beside the one that all events share. A row counts as the type whose weight is nearest to its own."""
-    recency: float | None = param(None, Unless(None, POSITIVE))
+    recency: float | None = param(None, POSITIVE.unless(None))
     """For the catalog: after so many later items of the user an item counts half in the history; None: always fully.
     Needs timestamps. For data where the next items are wanted."""
-    dislikes: str = param(AUTO, Unless(AUTO, OneOf(DISLIKES)))
+    dislikes: str = param(AUTO, one_word(*DISLIKES).unless(AUTO))
     """For the catalog, where rows with a weight below 0 go: "history" (they say what the user knows) or "list" (they are
     pushed down, too). Auto: ratings to the history, weights below 0 that you gave to the list."""
-    learning_rate: float | str = param(AUTO, Unless(AUTO, POSITIVE))  # type: ignore[assignment]
+    learning_rate: float | str = param(AUTO, POSITIVE.unless(AUTO))  # type: ignore[assignment]
     regularization: float | Mapping[str, float] | str = param(  # type: ignore[assignment]
-        AUTO, Unless(AUTO, Penalties())
+        AUTO, PENALTIES.unless(AUTO)
     )
     """lambda, as for all models; for the catalog a plain number is that of the items, history vectors get a quarter of it,
     user vectors ten times as much, biases none. Sparse data want far more than dense data: tune it."""
-    history_power: float | str = param(AUTO, Unless(AUTO, Number()))  # type: ignore[assignment]
+    history_power: float | str = param(AUTO, NOT_NEGATIVE.unless(AUTO))  # type: ignore[assignment]
 
     name: ClassVar[str] = "top-n-rank"
     summary: ClassVar[str] = "list-wise: weighted DCG cut at N, smoothed; the paper's method with our best settings"

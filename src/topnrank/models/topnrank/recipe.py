@@ -17,7 +17,14 @@ from topnrank.models.factor.prepare import Selection
 from topnrank.models.factor.recipe import Task
 from topnrank.models.linear.likes import LIKED_FROM
 from topnrank.models.linear.neighbors import Ridge
-from topnrank.models.parameters import AUTO, Choice, Range, Space, is_number, require
+from topnrank.models.parameters import (
+    AUTO,
+    Choice,
+    Range,
+    Space,
+    is_number,
+    require,
+)
 from topnrank.training import AdaGrad
 
 if TYPE_CHECKING:

@@ -84,7 +84,7 @@ class FilterTests(ModelUnderTest):
         bad: list[tuple[dict[str, Any], str]] = [
             ({"max_per_group": 2}, r"groups .* is missing"),
             ({"groups": {item: "a"}}, "max_per_group .* is missing"),
-            ({"groups": {item: "a"}, "max_per_group": 0}, "max_per_group must be a whole number of at least 1"),
+            ({"groups": {item: "a"}, "max_per_group": 0}, "max_per_group must be an integer of at least 1"),
             ({"groups": {UNKNOWN: "a"}, "max_per_group": 1}, "no item of the model has a group"),
             ({"groups": {item: ["a"]}, "max_per_group": 1}, "one group for each item"),
             ({"groups": pa.table({"item": [item] * 2, "group": ["a", "b"]}), "max_per_group": 1}, "in two groups"),
@@ -150,7 +150,7 @@ class FilterTests(ModelUnderTest):
             ({"a": []}, "the history of user 'a' is empty"),
             ({"a": {item: 5}, "b": [(item, 5), (str(item), 5)]}, "twice in the history of user 'b'"),
             ({"a": {item: float("inf")}}, "the history of user 'a': ratings must be finite"),
-            ({"a": {item: 5}, 1: {item: 5}}, "by whole numbers or by text"),
+            ({"a": {item: 5}, 1: {item: 5}}, "by integers or by text"),
         ]
         for histories, words in bad:
             with pytest.raises(ParameterError, match=words):
