@@ -8,9 +8,10 @@ import numpy as np
 
 from topnrank._checks import one_of
 from topnrank._typing import BoolArray, Float64Array
+from topnrank.data.feedback.policies import LIKED_FROM
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError, ParameterError
-from topnrank.evaluation.labels import LIKED_FROM, Ranker, check_overlap, match, relevance
+from topnrank.evaluation.labels import Ranker, check_overlap, match, relevance
 from topnrank.evaluation.metrics import DEFAULT_METRICS, GRADED, Metric, parse_metrics
 from topnrank.evaluation.protocols import PROTOCOLS, Ranking, rank_catalog, rank_rated
 from topnrank.evaluation.result import Evaluation

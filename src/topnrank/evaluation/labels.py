@@ -11,9 +11,6 @@ from topnrank.data.ids import IdMap
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError, ParameterError
 
-LIKED_FROM = 4.0
-"""The lowest rating of a liked, and so relevant, item unless another is given (the paper's)."""
-
 
 class Ranker(Protocol):
     """What evaluation needs of a fitted model; users and items are indices in the model's own maps."""

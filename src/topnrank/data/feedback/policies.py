@@ -22,6 +22,8 @@ from topnrank.data.duplicates import totals, winners
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError, ParameterError
 
+LIKED_FROM = 4.0
+"""The lowest rating that counts as liked, unless a caller says otherwise: four stars of five."""
 COMBINE_RULES = ("max", "sum", "last")
 """How several types of feedback on one pair become one row."""
 
@@ -58,7 +60,7 @@ class Threshold(Policy):
 
     kind: ClassVar[str] = "threshold"
 
-    at: float = 4.0
+    at: float = LIKED_FROM
 
     def __post_init__(self) -> None:
         require_number("Threshold.at", self.at)

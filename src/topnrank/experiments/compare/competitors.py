@@ -21,15 +21,13 @@ import numpy as np
 from topnrank._checks import require_integer
 from topnrank._typing import Float32Array, IdArray, Int32Array, Int64Array, IntArray
 from topnrank.data.feedback.by_name import feedback_from
-from topnrank.data.feedback.policies import Feedback, Threshold
+from topnrank.data.feedback.policies import LIKED_FROM, Feedback, Threshold
 from topnrank.data.ids import IdMap
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError, ParameterError
 
 LOWEST = float(np.finfo(np.float32).min)
 """The score of a pair with a user or an item that the model does not know."""
-LOWEST_POSITIVE = 4.0
-"""The lowest rating of a positive row, unless a feedback policy says otherwise."""
 _PAIRS = 2**20
 """Pairs that a competitor is asked for at a time."""
 
@@ -134,7 +132,7 @@ class FactorAdapter(ABC):
 
     def fit(self, train: Interactions) -> Self:
         """Weighs the rows by the feedback policy and trains on those above 0."""
-        policy = Threshold(LOWEST_POSITIVE) if self.feedback is None and train.ratings is not None else self.feedback
+        policy = Threshold(LIKED_FROM) if self.feedback is None and train.ratings is not None else self.feedback
         weighted = feedback_from(policy, train)(train)
         assert weighted.weights is not None
         positive = weighted.weights > 0

@@ -10,9 +10,10 @@ import numpy as np
 
 from topnrank._checks import one_of, require_integer
 from topnrank._progress import progress_bar
+from topnrank.data.feedback.policies import LIKED_FROM
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError, ParameterError
-from topnrank.evaluation.labels import LIKED_FROM, relevance
+from topnrank.evaluation.labels import relevance
 from topnrank.evaluation.metrics import DEFAULT_METRICS, parse_metrics
 from topnrank.evaluation.protocols import PROTOCOLS
 from topnrank.experiments.compare.cells import DEFAULT_TEST, SPLITS, Plan, Runner, Task

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from topnrank._checks import one_of
-from topnrank.data.feedback.policies import Threshold
+from topnrank.data.feedback.policies import LIKED_FROM, Threshold
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError, ParameterError
 from topnrank.experiments.paper.published import PLAIN_RELU, PLAIN_SIGMOID, RELU, SIGMOID, TABLES, TITLES, Values
@@ -18,7 +18,7 @@ from topnrank.models.listwise import MFADG, CLiMF, ListPMF, ListRank, XCLiMF
 from topnrank.models.parameters import Range
 from topnrank.models.topnrank.model import TopNRank
 
-FACTORS, N, LOWEST_POSITIVE, MIN_USER_ITEMS = 10, 20, 4.0, 10
+FACTORS, N, MIN_USER_ITEMS = 10, 20, 10
 """k, N, the stars from which a rating is positive, and how many ratings a user needs (sections IV.A and IV.B)."""
 RATES = (1e-6, 3e-6, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)
 """Learning rates to pick from: the paper gives none. The small ones are for many users: a batch is a tenth of them, and
@@ -35,8 +35,8 @@ VARIANTS = {
 }
 """Smoothing and truncation of the paper's four variants."""
 BASELINES: dict[str, tuple[type[FactorModel], dict[str, Any]]] = {
-    "MF-ADG": (MFADG, {"feedback": Threshold(LOWEST_POSITIVE), "negatives": 100}),
-    "CLiMF": (CLiMF, {"feedback": Threshold(LOWEST_POSITIVE)}),
+    "MF-ADG": (MFADG, {"feedback": Threshold(LIKED_FROM), "negatives": 100}),
+    "CLiMF": (CLiMF, {"feedback": Threshold(LIKED_FROM)}),
     "xCLiMF": (XCLiMF, {}),
     "ListRank": (ListRank, {}),
     "ListPMF-PL": (ListPMF, {}),

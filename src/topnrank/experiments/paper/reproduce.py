@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from topnrank.data.feedback.policies import LIKED_FROM
 from topnrank.data.interactions import Interactions
 from topnrank.experiments.compare.result import Comparison
 from topnrank.experiments.compare.run import compare
-from topnrank.experiments.paper.plan import LOWEST_POSITIVE, VARIANTS, Plan, make_plan
+from topnrank.experiments.paper.plan import VARIANTS, Plan, make_plan
 from topnrank.experiments.paper.published import METRICS, PLAIN_SIGMOID, RELU, SIGMOID, Values
 from topnrank.experiments.report.summary import Summary
 from topnrank.experiments.statistics import PairedTest
@@ -159,7 +160,7 @@ def reproduce(
         protocol=PROTOCOL,
         metrics=METRICS,
         folder=folder,
-        relevant=LOWEST_POSITIVE,
+        relevant=LIKED_FROM,
         **running,
     )
     return Reproduction(plan, comparison)

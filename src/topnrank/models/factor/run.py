@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from topnrank._typing import IntArray
+from topnrank.data.feedback.policies import LIKED_FROM
 from topnrank.data.interactions import Interactions
 from topnrank.engines import Engine, Problem, State, make_engine
 from topnrank.errors import DataError, DivergenceError
 from topnrank.evaluation import evaluate, split_per_user
-from topnrank.evaluation.labels import LIKED_FROM, relevance
+from topnrank.evaluation.labels import relevance
 from topnrank.evaluation.metrics import parse_metrics
 from topnrank.models.base import FitInfo, Fitted
 from topnrank.models.factor.fitted import fitted_arrays

@@ -4,14 +4,11 @@ import numpy as np
 
 from topnrank._typing import Float32Array, FloatArray, IntArray
 from topnrank.data.feedback.by_name import feedback_from, feedback_from_dict, fitted_feedback, remembered
-from topnrank.data.feedback.policies import EventWeights, Feedback, Threshold, WeightColumn
+from topnrank.data.feedback.policies import LIKED_FROM, EventWeights, Feedback, Threshold, WeightColumn
 from topnrank.data.feedback.recency import timeless
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError, ParameterError
 from topnrank.models.base import FitInfo, Model
-
-LIKED_FROM = 4.0
-"""The lowest rating of a like, unless a feedback policy says otherwise."""
 
 
 class LikesModel(Model):

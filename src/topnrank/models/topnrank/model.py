@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self, final
 
 from topnrank._checks import one_of
-from topnrank.data.feedback.policies import Threshold
+from topnrank.data.feedback.policies import LIKED_FROM, Threshold
 from topnrank.data.interactions import Interactions
 from topnrank.losses import Objective, StepFunction
 from topnrank.models.factor.model import PENALTIES, FactorModel
@@ -192,7 +192,7 @@ class TopNRank(FactorModel):
             "squared_weight": 0.0,
             "negatives": 0,
             "neighbors": 0,
-            "feedback": Threshold(4.0),
+            "feedback": Threshold(LIKED_FROM),
             "bias": False,
             "init": "paper",
             "optimizer": "sgd",

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from topnrank._checks import one_of
-from topnrank.data.feedback.policies import Threshold
+from topnrank.data.feedback.policies import LIKED_FROM, Threshold
 from topnrank.data.interactions import Interactions
 from topnrank.errors import ParameterError
 from topnrank.losses import Objective, TruncatedAUC, TruncatedMAP, TruncatedMRR, WeightedDCG, make_step
 from topnrank.models.factor.prepare import Selection
 from topnrank.models.factor.recipe import Task
-from topnrank.models.linear.likes import LIKED_FROM
 from topnrank.models.linear.neighbors import Ridge
 from topnrank.models.parameters import (
     AUTO,

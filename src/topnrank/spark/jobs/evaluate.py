@@ -18,12 +18,13 @@ from pyspark.sql import functions as sf
 from topnrank._checks import one_of
 from topnrank._typing import BoolArray, Float64Array, Int64Array
 from topnrank.data.duplicates import DUPLICATE_RULES
+from topnrank.data.feedback.policies import LIKED_FROM
 from topnrank.data.frames import Columns
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError, ParameterError, TopNRankError
 from topnrank.evaluation.beyond_accuracy import ItemCounts, needs_item_counts, training_users
 from topnrank.evaluation.evaluate import check_rows_left, user_values
-from topnrank.evaluation.labels import LIKED_FROM, match, nothing_relevant, relevant_rows
+from topnrank.evaluation.labels import match, nothing_relevant, relevant_rows
 from topnrank.evaluation.metrics import DEFAULT_METRICS, GRADED, Metric, parse_metrics
 from topnrank.evaluation.protocols import PROTOCOLS, rank_catalog, rank_rated
 from topnrank.evaluation.result import Evaluation

@@ -19,11 +19,12 @@ from pyspark.sql import functions as sf
 
 from topnrank._typing import Float32Array, Int32Array, Int64Array, IntArray
 from topnrank.data.columns import to_numpy
+from topnrank.data.feedback.policies import LIKED_FROM
 from topnrank.data.frames import Columns, check_columns
 from topnrank.data.ids import IdMap
 from topnrank.errors import DataError, ParameterError
 from topnrank.evaluation.evaluate import user_values
-from topnrank.evaluation.labels import LIKED_FROM, Labels
+from topnrank.evaluation.labels import Labels
 from topnrank.evaluation.metrics import ACCURACY, parse_metrics
 from topnrank.evaluation.protocols import rank_rated
 from topnrank.spark.data.columns import SOURCE, checked_rows, column_of
