@@ -35,39 +35,3 @@ def one_of(name: str, value: object, options: tuple[str, ...]) -> str:
     near = get_close_matches(str(value), options, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     raise ParameterError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}{hint}")
-
-
-def check_n(method: str, n: Any) -> int:
-    """The length of a list that `method` is asked for."""
-    return require_integer(f"{method}: n", n, 1)
-
-
-def check_count(owner: object, *names: str, least: int = 1) -> None:
-    """The named parameters of `owner` are integers of at least `least`."""
-    for name in names:
-        require_integer(f"{type(owner).__name__}.{name}", getattr(owner, name), least)
-
-
-def check_number(owner: object, *names: str, above_zero: bool = False) -> None:
-    """The named parameters of `owner` are finite numbers, not negative (or above zero)."""
-    bound: dict[str, float] = {"above": 0} if above_zero else {"at_least": 0}
-    for name in names:
-        require_number(f"{type(owner).__name__}.{name}", getattr(owner, name), **bound)
-
-
-def check_flag(owner: object, *names: str) -> None:
-    """The named parameters of `owner` are True or False."""
-    for name in names:
-        value = getattr(owner, name)
-        if not isinstance(value, bool):
-            raise ParameterError(f"{type(owner).__name__}.{name} must be True or False, got {value!r}")
-
-
-def check_batch(owner: object, name: str) -> None:
-    """A number of users (int), a fraction of them (float in (0, 1]), or "auto"."""
-    value: Any = getattr(owner, name)
-    fraction = isinstance(value, float) and 0.0 < value <= 1.0
-    count = not isinstance(value, bool) and isinstance(value, Integral) and value >= 1  # type: ignore[operator]
-    if not (fraction or count or value == "auto"):
-        rule = 'a number of users (1, 2, ...), a fraction of them (a float above 0, at most 1.0) or "auto"'
-        raise ParameterError(f"{type(owner).__name__}.{name} must be {rule}, got {value!r}")

@@ -65,12 +65,6 @@ def require(holds: bool, what: str, rule: str, value: Any) -> None:
         raise ParameterError(f"{what} must be {rule}, got {value!r}")
 
 
-def require_integer(what: str, value: Any, at_least: int) -> None:
-    """ParameterError unless the value is an integer of at least `at_least`."""
-    if not (is_number(value) and isinstance(value, Integral) and int(value) >= at_least):
-        raise ParameterError(f"{what} must be an integer of at least {at_least}, got {value!r}")
-
-
 def is_number(value: Any) -> bool:
     """Whether the value is a finite number; True and False are not."""
     return not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)

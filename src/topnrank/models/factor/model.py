@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from topnrank._checks import one_of
+from topnrank._checks import one_of, require_integer
 from topnrank._typing import Float32Array, FloatArray, IntArray
 from topnrank.data.feedback.by_name import feedback_from, feedback_from_dict
 from topnrank.data.feedback.policies import Feedback
@@ -39,7 +39,6 @@ from topnrank.models.parameters import (
     one_word,
     param,
     require,
-    require_integer,
 )
 from topnrank.models.serving.explain import Contributions, OneHistory, history_contributions
 from topnrank.scorers import Factors, History, Scorer

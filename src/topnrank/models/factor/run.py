@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from topnrank._checks import require_integer
 from topnrank._typing import IntArray
 from topnrank.data.feedback.policies import LIKED_FROM
 from topnrank.data.interactions import Interactions
@@ -22,7 +23,6 @@ from topnrank.models.base import FitInfo, Fitted
 from topnrank.models.factor.fitted import fitted_arrays
 from topnrank.models.factor.prepare import FrozenTerms, Prepared, prepare
 from topnrank.models.factor.recipe import Recipe
-from topnrank.models.parameters import require_integer
 from topnrank.models.persistence import encode
 from topnrank.rng import mix
 from topnrank.scorers import Parameters, TrainingLists

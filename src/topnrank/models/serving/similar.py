@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from topnrank._checks import require_integer
 from topnrank._typing import Float32Array, FloatArray, Int64Array
 from topnrank.errors import ParameterError
 from topnrank.kernels.top_items import top_items
 from topnrank.models.base import Model
-from topnrank.models.parameters import require_integer
 from topnrank.models.serving import recommend
 from topnrank.models.serving.tables import IdColumn, ranked_table
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from topnrank._checks import check_n, one_of
+from topnrank._checks import one_of, require_integer
 from topnrank._typing import Int64Array
 from topnrank.errors import ParameterError, UnknownIdError
 from topnrank.models.serving.filters import RecommendOptions, SharedOptions
@@ -42,7 +42,7 @@ def recommend_blocks(
     -------
     DataFrame with the columns user, item, score, rank (1 = best); its rows are in no particular order.
     """
-    n = check_n("recommend", n)
+    n = require_integer("recommend: n", n, 1)
     unknown = one_of("unknown", options.get("unknown", "error"), UNKNOWN)
     asked = _by_number(distributed, options)
     shared = distributed.shared
