@@ -7,6 +7,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'topnrank[spark]'")
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from support import cluster as standalone
@@ -36,7 +37,12 @@ def spark(cluster: Cluster) -> Iterator[SparkSession]:
         try:
             yield session
         finally:
+            gateway = session.sparkContext._gateway
             session.stop()
+            gateway.shutdown()
+            gateway.proc.stdin.close()  # the driver's Java ends when nobody can write to it any more
+            gateway.proc.wait(60)
+            SparkContext._gateway = SparkContext._jvm = None
 
 
 @pytest.fixture(scope="session")
