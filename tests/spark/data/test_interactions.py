@@ -126,8 +126,8 @@ BAD = {
     "SELECT 'a' u, 1 i, 3D r UNION ALL SELECT 'b', NULL, 4D": (
         r"column 'i': ids must not be empty, .* of user 'b' and item null"
     ),
-    "SELECT 'a' u, 1.5D i, 3D r": r"column 'i': ids must be whole numbers or text, but 1 of 1 rows",
-    "SELECT 'a' u, double('nan') i, 3D r": r"column 'i': ids must be whole numbers",
+    "SELECT 'a' u, 1.5D i, 3D r": r"column 'i': ids must be integers or text, but 1 of 1 rows",
+    "SELECT 'a' u, double('nan') i, 3D r": r"column 'i': ids must be integers",
     "SELECT 'a' u, 1 i, double('nan') r UNION ALL SELECT 'b', 1, double('nan')": (
         r"column 'r': must be a finite number, but 2 of 2 rows .* 'NaN' of user 'a' and item '1'"
     ),
@@ -160,7 +160,7 @@ def test_bad_times_and_types_are_named(spark):
 
 @pytest.mark.parametrize("blocks", [0, -1, 2.0, True])
 def test_the_number_of_blocks_is_checked(spark, blocks):
-    with pytest.raises(ParameterError, match="blocks must be a whole number of at least 1"):
+    with pytest.raises(ParameterError, match="blocks must be an integer of at least 1"):
         SparkInteractions.from_frame(spark.createDataFrame(ratings()), RATED, blocks=blocks)
 
 

@@ -11,6 +11,7 @@ import pytest
 import topnrank as tnr
 from support.remote_files import DATA, Folder, RemoteTests, assert_same, csv, killed
 from topnrank.io import hdfs as places_hdfs
+from topnrank.io.atomic import write_atomically
 from topnrank.io.paths import parse_path
 
 hdfs_native = pytest.importorskip("hdfs_native", reason="hdfs-native is not installed: pip install 'topnrank[remote]'")
@@ -75,7 +76,7 @@ def test_a_folder_that_is_not_there_is_told_before_the_work(folder):
         raise AssertionError("the work was done for nothing")
 
     with pytest.raises(tnr.OutputError, match=f"^{address}: its folder does not exist; create it first"):
-        tnr.storage.write_atomically(address, work)
+        write_atomically(address, work)
     with pytest.raises(tnr.OutputError, match="its folder does not exist"):
         parse_path(address).require_writable()
 

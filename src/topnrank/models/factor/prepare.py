@@ -112,7 +112,7 @@ NO_FROZEN_TERMS = FrozenTerms()
 NEIGHBOR_SCORE_OF_A_LIKE = 1.2
 """The neighbors' scale begins where they give so much to the score of a like on average, however sparse the data."""
 SAMPLING_UNIT = 1024.0
-"""Chances are whole numbers; this many units for an item without likes."""
+"""Sampling weights are integers; an item without likes has this one."""
 
 
 @dataclass(frozen=True)
