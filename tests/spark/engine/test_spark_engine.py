@@ -100,11 +100,11 @@ def test_rows_travel_only_where_they_are_needed(spark):
     users, items = np.repeat([0, 1], 6), np.r_[np.arange(6), 10 + np.arange(6)]
     far = np.r_[users, np.full(2, 2)], np.r_[items, [n_items - 2, n_items - 1]]
     data = tnr.Interactions.from_arrays(*far, ratings=np.tile([1.0, 5.0], 7))
-    model = tnr.TopNRank(factors=8)
-    prepared = prepare(data, model.policy(), model.selection())
-    problem = model.problem(prepared.rows, prepared.frozen)
+    recipe = tnr.TopNRank(factors=8).resolve(data)
+    prepared = prepare(data, recipe.feedback, recipe.selection)
+    problem = recipe.problem(prepared.rows, prepared.frozen)
     with settings(spark, blocks=2, **ROUTED):
-        engine = make_engine("spark", problem, model.start_state(data.n_users, data.n_items))
+        engine = make_engine("spark", problem, recipe.start_state(data.n_users, data.n_items))
         engine.step(np.array([0]))
     row = 4 * (3 * 8 + 1) + 4  # three vectors of 8 floats, a bias, and the item's number
     assert engine.traffic.down == 6 * row

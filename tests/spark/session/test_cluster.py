@@ -6,13 +6,12 @@ import time
 from support.processes import commands
 
 
-def where(_):
-    """The executor's process: the parent of the daemon that this Python worker was forked from."""
-    time.sleep(0.5)  # long enough for both executors to get a task
-    return commands()[os.getppid()][0]
-
-
 def both_executors(spark):
+    def where(_):  # inside, so that it travels by value: executors cannot import this module
+        """The executor's process: the parent of the daemon that this Python worker was forked from."""
+        time.sleep(0.5)  # long enough for both executors to get a task
+        return commands()[os.getppid()][0]
+
     return set(spark.sparkContext.parallelize(range(4), 4).map(where).collect())
 
 
