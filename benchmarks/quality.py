@@ -85,7 +85,7 @@ METHODS = {
     "TopNRank without its list-wise term": fixed(
         tnr.BiasedMF(
             **{
-                name: getattr(tnr.TopNRank(task="rated").settled(), name) for name in tnr.BiasedMF().get_params()
+                name: tnr.TopNRank(task="rated").resolve().settings[name] for name in tnr.BiasedMF().get_params()
             }  # same settings, squared loss
         )
     ),

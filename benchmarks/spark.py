@@ -67,10 +67,10 @@ def seconds(work: Callable[..., object], *arguments: object) -> float:
 
 def engine_of(name: str, data: tnr.Interactions) -> Engine:
     """An engine with the paper's model on `data`."""
-    model = tnr.TopNRank.paper(factors=FACTORS)
-    prepared = prepare(data, model.policy(), model.selection())
-    problem = model.problem(prepared.rows, prepared.frozen)
-    return make_engine(name, problem, model.start_state(data.n_users, data.n_items, prepared.frozen))
+    recipe = tnr.TopNRank.paper(factors=FACTORS).resolve(data)
+    prepared = prepare(data, recipe.feedback, recipe.selection)
+    problem = recipe.problem(prepared.rows, prepared.frozen)
+    return make_engine(name, problem, recipe.start_state(data.n_users, data.n_items, prepared.frozen))
 
 
 def als_iteration(frame: Any) -> float:
