@@ -1,5 +1,7 @@
 """Train and test parts: sizes, independence, order and errors."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError, ParameterError
-from topnrank.evaluation import split_last, split_per_user, split_time
+from topnrank.evaluation import split_last, split_last_session, split_per_user, split_time
 
 
 def pairs(data):
@@ -78,12 +80,40 @@ def test_types_of_one_item_stay_together():
         assert not pairs(train) & pairs(test)
 
 
-def test_last_takes_the_latest_and_breaks_ties_by_item():
+def test_last_takes_the_latest_and_breaks_ties_as_told():
     data = Interactions.from_arrays([0, 0, 0, 1, 2, 2], [4, 2, 3, 9, 1, 2], timestamps=[5, 9, 9, 1, 8, 7])
-    train, test = split_last(data)
+    train, test = split_last(data, ties="item")
     assert pairs(test) == {(0, 3), (2, 1)}
-    assert pairs(split_last(data, test=2)[1]) == {(0, 2), (0, 3), (2, 1)}
+    for ties in ("item", "random"):
+        assert pairs(split_last(data, test=2, ties=ties)[1]) == {(0, 2), (0, 3), (2, 1)}
     assert (1, 9) in pairs(train)
+    with pytest.raises(DataError, match=r"2 of 6 rows share their moment .* user 0 at timestamp 9"):
+        split_last(data, ties="error")
+    with pytest.raises(ParameterError, match="ties must be one of"):
+        split_last(data, ties="file")
+
+
+def test_items_of_one_moment_are_last_at_random():
+    users = np.repeat(np.arange(4000), 3)
+    data = Interactions.from_arrays(users, np.tile([1, 2, 3], 4000), timestamps=np.tile([5, 9, 9], 4000))
+    counts = np.bincount(split_last(data)[1].indices, minlength=3)
+    assert counts[0] == 0
+    assert abs(counts[1] - 2000) < 5 * np.sqrt(4000 / 4)
+    first, again, other = (pairs(split_last(data, seed=seed)[1]) for seed in (1, 1, 2))
+    assert first == again
+    assert first != other
+
+
+def test_the_last_session_of_each_user_with_two():
+    data = Interactions.from_arrays([0, 0, 0, 0, 1, 1, 2], [4, 2, 3, 5, 1, 2, 1], timestamps=[1, 9, 100, 104, 1, 6, 7])
+    train, test = split_last_session(data, gap=10)
+    assert pairs(test) == {(0, 3), (0, 5)}
+    assert pairs(split_last_session(data, gap=4.5)[1]) == {(0, 3), (0, 5), (1, 2)}
+    assert len(train) + len(test) == len(data)
+    with pytest.raises(DataError, match="no user has items enough"):
+        split_last_session(data, gap=1000)
+    with pytest.raises(ParameterError, match="gap must be a finite number above 0"):
+        split_last_session(data, gap=0)
 
 
 def test_time_cuts_all_users_at_one_moment():
@@ -102,7 +132,7 @@ def test_a_share_lies_between_zero_and_one(share):
 
 def test_bad_input_is_named():
     plain = Interactions.from_arrays([0, 0, 1], [0, 1, 0])
-    for split in (split_last, split_time):
+    for split in (split_last, split_time, partial(split_last_session, gap=1)):
         with pytest.raises(DataError, match="needs timestamps"):
             split(plain)
     for count in (0, 0.5, True):

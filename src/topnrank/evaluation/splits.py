@@ -1,21 +1,20 @@
-"""Splits into train and test rows: per user at random, per user the last ones, or by one point in time.
+"""Splits into train and test rows: per user at random, per user the last items or session, or by one point in time.
 
 Both parts keep the id maps of the data, so indices agree between them. Rows of one user and item (several feedback
 types) stay together in the per-user splits; "items" below are the distinct items of a user.
 """
 
-import hashlib
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-from topnrank._typing import BoolArray, IdArray, Int64Array
+from topnrank._checks import require_number
+from topnrank._typing import BoolArray, Int64Array
 from topnrank.data.interactions import Interactions
+from topnrank.data.order import TimedItems, id_words, oldest_first, pair_draws, times_of
 from topnrank.errors import DataError, ParameterError
 from topnrank.rng import mix, stream
 
-_Words = NDArray[np.uint64]
 Split = tuple[Interactions, Interactions]
 """(train, test)"""
 
@@ -29,7 +28,7 @@ def split_per_user(data: Interactions, *, test: float = 0.5, seed: int = 0) -> S
     _check_seed(seed)
     pairs = np.flatnonzero(data.pair_starts)
     users = data.user_index[pairs]
-    draws = _draws(data, pairs, seed)
+    draws = pair_draws(data, pairs, seed)
     # Pairs are sorted by user already; user and draw in one word need one sort instead of two.
     order = np.argsort((users.astype(np.uint64) << np.uint64(32)) | (draws >> np.uint64(32)), kind="stable")
     counts = np.bincount(users, minlength=data.n_users)
@@ -37,18 +36,71 @@ def split_per_user(data: Interactions, *, test: float = 0.5, seed: int = 0) -> S
     return _parts(data, _last_of_each(order, counts, n_test), f"test={test}, and every user keeps an item in train")
 
 
-def split_last(data: Interactions, *, test: int = 1) -> Split:
-    """Of each user's m items, the last min(test, m - 1) by timestamp go to the test part; equal times by item index."""
+def hold_out(data: Interactions, *, share: float = 0.2, users: int = 3000, seed: int = 0) -> Split | None:
+    """Of some users with at least 3 items floor(share m) of their m items at random, but at least one; else None.
+
+    For settings that are chosen on held-out rows: more users would cost more and tell little more. Which users, and which of
+    their items, depends on seed and ids alone.
+    """
+    pairs = np.flatnonzero(data.pair_starts)
+    owners = data.user_index[pairs]
+    counts = np.bincount(owners, minlength=data.n_users)
+    n_test = np.where(counts >= 3, np.maximum(1, np.floor(counts * share + 1e-9)), 0).astype(np.int64)
+    drawn = np.flatnonzero(n_test)
+    if not drawn.size:
+        return None
+    draws = pair_draws(data, pairs, seed)
+    if drawn.size > users:
+        words = mix(id_words(data.users.ids[drawn]) ^ stream(seed, "users").integers(0, 2**64, dtype=np.uint64))
+        n_test[drawn[np.argsort(words, kind="stable")[users:]]] = 0
+    order = np.lexsort((draws, owners))
+    return _parts(data, _last_of_each(order, counts, n_test), "at least 3 items")
+
+
+def split_last(data: Interactions, *, test: int = 1, ties: str = "random", seed: int = 0) -> Split:
+    """Of each user's m items, the last min(test, m - 1) by timestamp go to the test part.
+
+    Parameters
+    ----------
+    data
+        Interactions with timestamps.
+    test
+        Items of each user.
+    ties
+        Which of a user's items of one moment is the later one: "random" (drawn from `seed` and the ids alone), "item" (the
+        larger item id: a model could learn that, see `order_facts`), or "error" where there are such items. The order of
+        the rows in a file is not kept; to go by it, number the rows and name that column as the timestamp.
+    seed
+        Another seed, another random order.
+    """
     if isinstance(test, bool) or not isinstance(test, (int, np.integer)) or test < 1:
         raise ParameterError(f"test must be an integer number of items per user, at least 1, got {test!r}")
-    timestamps = _timestamps(data, "split_last")
-    pairs = np.flatnonzero(data.pair_starts)
-    users = data.user_index[pairs]
-    latest = np.maximum.reduceat(timestamps, pairs) if len(pairs) else timestamps
-    counts = np.bincount(users, minlength=data.n_users)
+    _check_seed(seed)
+    events = TimedItems.of(data, times_of(data, "split_last", "split_per_user"))
+    counts = np.bincount(events.users, minlength=data.n_users)
     n_test = np.minimum(int(test), np.maximum(counts - 1, 0))
-    chosen = _last_of_each(np.lexsort((latest, users)), counts, n_test)
+    chosen = _last_of_each(oldest_first(data, events, ties, seed), counts, n_test)
     return _parts(data, chosen, f"test={test}, and every user keeps an item in train")
+
+
+def split_last_session(data: Interactions, *, gap: float) -> Split:
+    """The last session of each user with two or more goes to the test part.
+
+    A session ends where more than `gap` seconds (units of the timestamps) pass before the user's next item.
+    """
+    require_number("gap", gap, above=0)
+    events = TimedItems.of(data, times_of(data, "split_last_session", "split_per_user"))
+    order = np.lexsort((events.times, events.users))
+    users, times = events.users[order], events.times[order]
+    begins = np.ones(len(order), np.bool_)
+    begins[1:] = (np.diff(users) != 0) | (np.diff(times) > gap)
+    session = np.cumsum(begins)
+    last, first = (np.zeros(data.n_users, np.int64) for _ in range(2))
+    last[users] = session
+    first[users[::-1]] = session[::-1]
+    chosen = np.zeros(len(order), np.bool_)
+    chosen[order] = (session == last[users]) & (last[users] > first[users])
+    return _parts(data, chosen, f"gap={gap:g}, and every user keeps a session in train")
 
 
 def split_time(data: Interactions, *, test: float = 0.2, at: int | None = None) -> Split:
@@ -63,7 +115,7 @@ def split_time(data: Interactions, *, test: float = 0.2, at: int | None = None) 
     at
         First timestamp of the test part; `test` is then not used.
     """
-    timestamps = _timestamps(data, "split_time")
+    timestamps = times_of(data, "split_time", "split_per_user")
     if at is None:
         _check_fraction(test)
         n_train = min(len(timestamps) - math.floor(len(timestamps) * test + 1e-9), len(timestamps) - 1)
@@ -95,14 +147,6 @@ def _parts(data: Interactions, chosen: BoolArray, rule: str) -> Split:
     return data.take(~rows), data.take(rows)
 
 
-def _timestamps(data: Interactions, function: str) -> Int64Array:
-    if data.timestamps is None:
-        raise DataError(f"{function} needs timestamps and the data have none; name their column or use split_per_user")
-    if len(data) == 0:
-        raise DataError(f"{function} needs rows and the data have none")
-    return data.timestamps
-
-
 def _check_fraction(test: float) -> None:
     if not isinstance(test, (int, float, np.number)) or not 0 < test < 1:
         raise ParameterError(f"test must be a fraction between 0 and 1, both excluded, got {test!r}")
@@ -111,19 +155,3 @@ def _check_fraction(test: float) -> None:
 def _check_seed(seed: int) -> None:
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise ParameterError(f"seed must be an integer of at least 0, got {seed!r}")
-
-
-def _draws(data: Interactions, pairs: Int64Array, seed: int) -> _Words:
-    """A random word for each pair, a function of seed and original ids."""
-    salt = stream(seed, "split").integers(0, 2**64, size=2, dtype=np.uint64)
-    users = mix(_words(data.users.ids) ^ salt[0])
-    items = mix(_words(data.items.ids) ^ salt[1])
-    return mix(users[data.user_index[pairs]] + items[data.indices[pairs]])
-
-
-def _words(ids: IdArray) -> _Words:
-    """A 64-bit word for each id: the integer itself, or a digest of the text."""
-    if ids.dtype.kind == "i":
-        return ids.astype(np.int64).view(np.uint64)
-    digests = b"".join(hashlib.blake2b(str(text).encode(), digest_size=8).digest() for text in ids.tolist())
-    return np.frombuffer(digests, dtype="<u8").astype(np.uint64)

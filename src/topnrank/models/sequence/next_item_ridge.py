@@ -1,0 +1,182 @@
+"""NextItemRidge: the next item regressed on the decayed past, and directed counts beside it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar, Self, final
+
+import numpy as np
+
+from topnrank._typing import FloatArray
+from topnrank.models.parameters import AUTO, NOT_NEGATIVE, POSITIVE, Choice, Range, Space, by, integer, param
+from topnrank.models.sequence.choice import HeldOutLast
+from topnrank.models.sequence.counts import CountSettings, count
+from topnrank.models.sequence.links import side_by_side
+from topnrank.models.sequence.model import Learned, OrderedModel, decay_list
+from topnrank.models.sequence.ridge import NextItemSystem, ridge_past
+from topnrank.models.sequence.timeline import Timeline, decayed
+
+DECAYS: tuple[list[float], ...] = ([0.0, 0.8, 0.97], [0.6, 0.95])
+PENALTIES, MIDDLE = (30.0, 100.0, 300.0, 1000.0, 3000.0), 2
+COUNT_WEIGHTS = (0.0, 0.01, 0.02, 0.04, 0.08, 0.16)
+"""What "auto" tries; of the penalties the middle one first, then its neighbors as long as they are better."""
+FEW = 20
+"""Neighbors with which decays are compared."""
+
+
+@final
+@dataclass(eq=False, kw_only=True)
+class NextItemRidge(OrderedModel):
+    """A ridge regression of every next item on the decayed past before it, at several scales of time at once.
+
+        h_t = sum_{s < t} d_k^(t-1-s) e(i_s, k),   W_i = (G[N, N] + lambda I)^-1 B[N, i],   f_i = h_now W_i
+
+    G and B are the sums of h_t h_t' and h_t e(i_t)' over all rows of all users. A feature is an item at a scale d_k; N(i)
+    holds the `neighbors` nearest features of each scale, so that one small system is solved for each item, in parallel.
+    With `transitions` above 0 the scores of `Transitions` are added with that weight: counts and regression know different
+    things.
+
+    Needs timestamps; items of one moment are taken in random order. With S scales, memory is 4 (S^2 + 1) bytes for each
+    pair of items that stand in one user's history (within the reach of the slowest decay), and 12 m T S bytes for m items;
+    time is the sum of squared list lengths times S^2, plus m (T S)^3 / 3. `fit` with "auto" takes several times as long.
+    """
+
+    neighbors: int = param(100, integer())
+    """T: features of each scale that may explain an item."""
+    decays: Any = param(AUTO, by(lambda value: value == AUTO or decay_list(value) is not None))
+    """d_k of each scale: what is left of an item after one more item. 0 is the last item alone, 0.8 about the last 10, 0.97
+    about the last 100. "auto": chosen on held-out last items."""
+    regularization: float | str = param(AUTO, POSITIVE.unless(AUTO))
+    """lambda, in rows: that many keep the weights near 0."""
+    shrink: float = param(100.0, NOT_NEGATIVE)
+    """Added to the denominator of the cosine by which features are chosen, in rows: rare pairs count less."""
+    longest: int = param(1000, integer())
+    """Rows further back are not looked at in training, whatever the decays; bounds the time for very long histories."""
+    transitions: float | str = param(AUTO, NOT_NEGATIVE.unless(AUTO))
+    """What the score of the directed counts counts beside the regression; 0: the regression alone."""
+
+    name: ClassVar[str] = "next-item-ridge"
+    summary: ClassVar[str] = "order: the next item regressed on the decayed past, with directed counts; closed form"
+
+    @classmethod
+    def search_space(cls) -> Space:
+        """Neighbors, lambda and the weight of the counts; "auto" chooses the rest."""
+        return {
+            "neighbors": Choice((50, 100, 200)),
+            "regularization": Range(30.0, 3000.0, log=True),
+            "transitions": Range(0.003, 0.3, log=True),
+        }
+
+    def choose(self, held_out: HeldOutLast | None) -> Self:
+        """First the counts, then decays and lambda of the regression, then lambda and the weight of the counts together."""
+        chosen = self
+        if self.transitions != 0:
+            chosen = replace(self, **asdict(self.count_settings(held_out)))
+        if held_out is None:
+            first: dict[str, Any] = {
+                "decays": DECAYS[0],
+                "regularization": PENALTIES[MIDDLE],
+                "transitions": COUNT_WEIGHTS[2],
+            }
+            return replace(chosen, **{name: first[name] for name in chosen._open() if name in first})
+        return _ChoiceOfRidge(chosen, held_out).best()
+
+    def system(self, timeline: Timeline) -> NextItemSystem:
+        """G and B."""
+        return NextItemSystem.of(
+            timeline, decay_list(self.decays), self.neighbors, float(self.shrink), int(self.longest)
+        )
+
+    def learn(self, timeline: Timeline) -> Learned:
+        """Solves all regressions, and counts."""
+        links = self.system(timeline).solve(float(self.regularization))
+        ridge = Learned(links, np.zeros(timeline.n_items), ridge_past(timeline, decay_list(self.decays)))
+        if not self.transitions:
+            return ridge
+        return _added(ridge, _counted(self.count_settings(), timeline), float(self.transitions))
+
+    def kernel(self, size: int) -> FloatArray:
+        """The decays of all scales, and the head and tail of the counts."""
+        ages = np.arange(size)[::-1]
+        weights = decayed(ages, decay_list(self.decays))
+        if not self.transitions:
+            return weights
+        of_counts = self.count_settings().kernel.weights(ages, np.full(size, size))
+        return np.column_stack([weights, float(self.transitions) * of_counts])
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The regression at all scales, then the counts."""
+        return ("ridge",) * len(self.decays) + (("transitions",) if self.transitions else ())
+
+
+def _counted(settings: CountSettings, timeline: Timeline) -> Learned:
+    """The directed counts."""
+    links = settings.links(count(timeline, settings.window, settings.distance_power), timeline)
+    return Learned(links, settings.bias(timeline), settings.past(timeline))
+
+
+def _added(ridge: Learned, counts: Learned, weight: float) -> Learned:
+    """The sum of the scores, those of the counts times `weight`."""
+    links = side_by_side([ridge.links, counts.links], len(ridge.bias))
+    return Learned(links, weight * counts.bias, np.column_stack([ridge.past, weight * counts.past]))
+
+
+@dataclass
+class _ChoiceOfRidge:
+    """Decays, lambda and the weight of the counts on the held-out last items."""
+
+    model: NextItemRidge
+    held_out: HeldOutLast
+
+    def best(self) -> NextItemRidge:
+        """The model with nothing "auto" that it uses."""
+        model = self.model
+        if model.decays == AUTO:
+            model = replace(model, decays=max(DECAYS, key=self._of_few_neighbors))
+        if AUTO not in (model.regularization, model.transitions):
+            return model
+        return self._of_penalties(model)
+
+    def _of_few_neighbors(self, decays: list[float]) -> float:
+        """NDCG@10 of the regression alone with these decays; so few neighbors take a moment."""
+        model, rest = self.model, self.held_out.rest
+        few = replace(model, decays=decays, neighbors=min(FEW, model.neighbors))
+        penalty = PENALTIES[MIDDLE] if model.regularization == AUTO else float(model.regularization)
+        past = ridge_past(rest, decay_list(decays))
+        return self.held_out.ndcg(few.system(rest).solve(penalty), np.zeros(rest.n_items), past)
+
+    def _of_penalties(self, model: NextItemRidge) -> NextItemRidge:
+        """Lambda, and with each lambda the weight of the counts."""
+        rest = self.held_out.rest
+        system, past = model.system(rest), ridge_past(rest, decay_list(model.decays))
+        weights = COUNT_WEIGHTS if model.transitions == AUTO else (float(model.transitions),)
+        counts = _counted(model.count_settings(), rest) if any(weights) else None
+
+        def value(penalty: float) -> tuple[float, float]:
+            """The best NDCG@10 over the weights, and the weight."""
+            ridge = Learned(system.solve(penalty), np.zeros(rest.n_items), past)
+            scores = [
+                (self.held_out.ndcg(*(_added(ridge, counts, weight) if counts and weight else ridge)), weight)
+                for weight in weights
+            ]
+            return max(scores, key=lambda one: one[0])
+
+        if model.regularization != AUTO:
+            return replace(model, transitions=value(float(model.regularization))[1])
+        penalty, (_, weight) = climb(PENALTIES, MIDDLE, value)
+        return replace(model, regularization=penalty, transitions=weight)
+
+
+def climb(values: Sequence[float], start: int, value: Callable[[float], tuple[float, float]]) -> tuple[float, Any]:
+    """From the place `start` of ascending values to a neighbor as long as it is better; the last one, and what it gave."""
+    known = {start: value(values[start])}
+    best = start
+    for step in (1, -1):
+        while 0 <= best + step < len(values):
+            known[best + step] = value(values[best + step])
+            if known[best + step][0] <= known[best][0]:
+                break
+            best += step
+        if best != start:
+            break
+    return values[best], known[best]

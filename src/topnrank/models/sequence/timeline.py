@@ -1,0 +1,124 @@
+"""The rows of all users in the order of time, as the models of order learn from them; and what of it counts how much."""
+
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from topnrank._csr import indptr_from_counts
+from topnrank._typing import BoolArray, Float32Array, FloatArray, Int64Array, IntArray
+from topnrank.data.interactions import Interactions
+from topnrank.data.order import TimedItems, oldest_first, times_of
+from topnrank.models.sequence._sequence_kernel import Events
+
+FAINTEST = 1e-4
+"""Rows of a history that count less than this share are left out of the scores."""
+
+
+class Sessions(NamedTuple):
+    """How a pause weakens what came before it."""
+
+    gap: float | None
+    """Seconds without an event that end a session; None: there are no sessions"""
+    across: float
+    """What is left of the past behind the end of a session: 0 to 1"""
+
+
+NO_SESSIONS = Sessions(None, 1.0)
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """The rows that count, by user and from the oldest to the latest; items of one moment in random order."""
+
+    events: Events
+    rows: Int64Array
+    """(n,) where each of them stands in the data"""
+    n_items: int
+
+    @classmethod
+    def of(cls, data: Interactions, dislikes: float, sessions: Sessions, who: str) -> Self:
+        """The rows of weighted data whose (user, item) pairs are unique."""
+        assert data.weights is not None
+        times = times_of(data, who, "NeighborRidge")
+        order = oldest_first(data, TimedItems.of(data, times), "random", 0)
+        past = strengths(data.weights[order], dislikes)
+        kept = past != 0
+        rows, users = order[kept], data.user_index[order][kept]
+        wanted = np.maximum(data.weights[rows], np.float32(0))
+        links = _links(users, times[rows], sessions)
+        return cls.from_rows(users, data.indices[rows], (past[kept], wanted, links), rows, (data.n_users, data.n_items))
+
+    @classmethod
+    def from_rows(
+        cls,
+        users: IntArray,
+        items: IntArray,
+        values: tuple[Float32Array, Float32Array, Float32Array],
+        rows: Int64Array,
+        shape: tuple[int, int],
+    ) -> Self:
+        """From rows in their order; `values` are past, wanted and links of `Events`, `shape` the users and items."""
+        n_users, n_items = shape
+        places = np.argsort(items, kind="stable")
+        item_indptr = indptr_from_counts(np.bincount(items, minlength=n_items))
+        indptr = indptr_from_counts(np.bincount(users, minlength=n_users))
+        events = Events(indptr, items.astype(np.int32), *values, users.astype(np.int32), item_indptr, places)
+        return cls(events, rows, n_items)
+
+    def take(self, kept: BoolArray) -> Self:
+        """The rows of a mask."""
+        events, shape = self.events, (len(self.events.indptr) - 1, self.n_items)
+        values = events.past[kept], events.wanted[kept], events.links[kept]
+        return self.from_rows(events.owners[kept], events.items[kept], values, self.rows[kept], shape)
+
+    def ages(self) -> Int64Array:
+        """(n,) how many rows of the user are later."""
+        return np.asarray(self.events.indptr[1:][self.events.owners] - 1 - np.arange(len(self.rows)), np.int64)
+
+    def sizes(self) -> Int64Array:
+        """(n,) how many rows the user has."""
+        return np.diff(self.events.indptr)[self.events.owners]
+
+
+def strengths(weights: FloatArray, dislikes: float) -> Float32Array:
+    """What rows count in the past: likes by their weight, the others as a share of its size."""
+    return np.where(weights > 0, weights, -dislikes * weights).astype(np.float32)
+
+
+def _links(users: IntArray, times: Int64Array, sessions: Sessions) -> Float32Array:
+    """(n,) what is left of the past from each row to the user's next one."""
+    links = np.ones(len(users), np.float32)
+    if sessions.gap is not None:
+        ends = (np.diff(users) == 0) & (np.diff(times) > sessions.gap)
+        links[:-1][ends] = sessions.across
+    return links
+
+
+# ----------------------------------------------------------------------------------------------------
+# What a row of a history counts in the scores, by its age: how many rows are later.
+
+
+class HeadAndTail(NamedTuple):
+    """The last rows count most, each older one less by a factor; the rest of the history shares what is left evenly."""
+
+    head: int
+    """Rows of the head"""
+    share: float
+    """What the head counts, of 1"""
+    decay: float
+
+    def weights(self, ages: Int64Array, sizes: Int64Array) -> FloatArray:
+        """(n,) weights, which add up to 1 for a user; a history of the head alone has no tail."""
+        own = np.minimum(sizes, self.head)
+        powers = self.decay ** np.arange(self.head)
+        head = self.decay ** np.minimum(ages, self.head) / np.cumsum(powers)[own - 1]
+        share = np.where(sizes > self.head, self.share, 1.0)
+        tail = (1.0 - share) / np.maximum(sizes - self.head, 1)
+        return np.asarray(np.where(ages < self.head, share * head, tail))
+
+
+def decayed(ages: Int64Array, decays: FloatArray) -> FloatArray:
+    """(n, S) decay^age for each scale; 0 leaves the last row only."""
+    weights = np.power(np.asarray(decays, np.float64)[None, :], ages[:, None])
+    return np.asarray(np.where(weights < FAINTEST, 0.0, weights))

@@ -1,0 +1,185 @@
+"""Transitions, NextItemRidge and ItemIdOrder beyond the conformance suite."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import topnrank as tnr
+from topnrank import DataError, Interactions, ItemIdOrder, NextItemRidge, ParameterError, Transitions
+
+GIVEN = {"distance_power": 1.0, "smoothing": 0.3, "popularity": 0.0, "head_share": 0.8, "head_decay": 0.5}
+RIDGE = {**GIVEN, "neighbors": 30, "regularization": 1.0, "shrink": 1.0, "decays": [0.0, 0.8]}
+BOTH = [Transitions(**GIVEN), NextItemRidge(**RIDGE, transitions=0.0), NextItemRidge(**RIDGE, transitions=0.1)]
+
+
+def chains(users=300, items=30, length=8, seed=0, step=1):
+    """Users who walk up the items one by one, around the end, with a jump now and then."""
+    drawn = np.random.default_rng(seed)
+    rows = []
+    for user in range(users):
+        item = int(drawn.integers(items))
+        for time in range(length):
+            if (user, item) not in {(u, i) for u, i, _ in rows[-length:]}:
+                rows.append((user, item, 1000 * time))
+            item = (item + (step if drawn.random() < 0.9 else int(drawn.integers(1, items)))) % items
+    columns = zip(*rows, strict=True)
+    owners, numbers, times = (list(column) for column in columns)
+    return Interactions.from_arrays(owners, numbers, timestamps=times)
+
+
+def backwards(data):
+    return Interactions.from_arrays(data.user_index, data.indices, timestamps=-data.timestamps)
+
+
+@pytest.mark.parametrize("model", BOTH)
+def test_it_knows_which_way_users_go(model):
+    for data, after in ((chains(), 11), (backwards(chains()), 9)):
+        model.fit(data)
+        assert model.recommend(history=[3, 10], n=1)["item"].to_pylist() == [after]
+    train, test = tnr.split_last(chains())
+    ours, symmetric = (
+        tnr.evaluate(one.fit(train), test, protocol="catalog", metrics="ndcg@10")["ndcg@10"]
+        for one in (model, tnr.NeighborRidge(neighbors=10, regularization=1.0))
+    )
+    assert ours > symmetric + 0.1
+
+
+@pytest.mark.parametrize("model", BOTH)
+def test_a_history_is_given_from_the_oldest_item_on(model):
+    model.fit(chains())
+    firsts = [model.recommend(history=history, n=1)["item"].to_pylist() for history in ([3, 10], [10, 3])]
+    assert firsts == [[11], [4]]
+
+
+@pytest.mark.parametrize("model", [*BOTH, tnr.NeighborRidge(neighbors=5, regularization=1.0, recency=1.0)])
+def test_histories_with_times_are_taken_in_their_order(model):
+    model.fit(chains())
+    new = Interactions.from_arrays(["a", "a", "b", "b"], [3, 10, 3, 10], timestamps=[1, 2, 2, 1])
+    given = model.recommend(histories=new, n=3)["item"].to_pylist()
+    assert given == [
+        item for own in ([3, 10], [10, 3]) for item in model.recommend(history=own, n=3)["item"].to_pylist()
+    ]
+
+
+@pytest.mark.parametrize("model", BOTH)
+def test_a_known_user_is_scored_like_one_with_the_same_history(model):
+    data = chains()
+    model.fit(data)
+    own = slice(*data.indptr[5:7])
+    history = data.indices[own][np.argsort(data.timestamps[own])]
+    assert_allclose(model.score_block(np.array([5]))[0], model.score_history(history, None), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("model", BOTH)
+def test_parts_name_the_item_that_came_before(model):
+    table = model.fit(chains()).explain(history=[3, 10], item=11).to_pylist()
+    assert table[0]["because"] == 10
+    kinds = {row["what"] for row in table}
+    wanted = {"transitions"} if isinstance(model, Transitions) else {"ridge"}
+    assert kinds == wanted | {"bias"} | ({"transitions"} if getattr(model, "transitions", 0) else set())
+
+
+@pytest.mark.parametrize("model", BOTH)
+def test_similar_items_are_those_that_follow_or_lead(model):
+    model.fit(chains())
+    assert model.similar_items(10, n=1)["item"].to_pylist() == [9]  # what speaks most for item 10
+
+
+def test_items_of_one_moment_have_no_direction():
+    data = Interactions.from_arrays(np.repeat(np.arange(2000), 2), np.tile([1, 2], 2000), timestamps=np.zeros(4000))
+    model = Transitions(**GIVEN).fit(data)
+    up, down = model.score_history(np.array([0]), None)[1], model.score_history(np.array([1]), None)[0]
+    assert up == pytest.approx(down, abs=0.2)
+
+
+def test_a_pause_weakens_what_came_before():
+    plain, half, cut = (
+        Transitions(**GIVEN, sessions=500.0, across_sessions=across).fit(chains(users=50)) for across in (1.0, 0.5, 0.0)
+    )
+    one = plain.score_history(np.array([10]), None)[11], half.score_history(np.array([10]), None)[11]
+    assert 0 < one[1] < one[0]
+    assert not cut.score_history(np.array([10]), None).any()
+    assert_allclose(
+        plain.score_block(np.arange(9)), Transitions(**GIVEN).fit(chains(users=50)).score_block(np.arange(9))
+    )
+    ridge = NextItemRidge(**RIDGE, transitions=0.0, sessions=500.0, across_sessions=0.0).fit(chains(users=50))
+    assert not ridge.score_history(np.array([10]), None).any()
+
+
+def test_likes_and_dislikes():
+    ratings = Interactions.from_arrays(
+        [1, 1, 2, 2, 3, 3], [1, 2, 1, 2, 1, 2], ratings=[1, 5] * 3, timestamps=[1, 2] * 3
+    )
+    without, with_ = (Transitions(**GIVEN, dislikes=share).fit(ratings) for share in (0.0, 1.0))
+    assert without.score("1", "2")[0] == 0.0  # item 1 is disliked, and no like came before item 2
+    assert with_.score("1", "2")[0] > 0.0
+    assert with_.score("1", "1")[0] == 0.0  # what is disliked is never wanted
+    every = Transitions(**GIVEN, feedback="unary").fit(ratings)
+    assert every.score("1", "2")[0] > 0.0
+    with pytest.raises(ParameterError, match="no item of this history counts as liked"):
+        without.recommend(history={1: 1.0})
+
+
+def test_heavier_events_count_more():
+    types = ["view", "view", "view", "buy"]
+    data = Interactions.from_arrays([1, 1, 2, 2], [1, 2, 1, 3], types=types, timestamps=[1, 2, 1, 2])
+    weights = tnr.EventWeights({"view": 1.0, "buy": 5.0})
+    for model in (Transitions(**GIVEN, feedback=weights), NextItemRidge(**RIDGE, transitions=0.0, feedback=weights)):
+        scores = model.fit(data).score_history(np.array([0]), np.array([1.0]))
+        assert scores[2] > scores[1] > 0
+
+
+@pytest.mark.parametrize("kind", [Transitions, NextItemRidge])
+def test_auto_is_chosen_on_held_out_last_items(kind):
+    train, test = tnr.split_last(chains())
+    model = kind().fit(train)
+    assert tnr.evaluate(model, test, protocol="catalog", metrics="ndcg@10")["ndcg@10"] > 0.7
+    assert set(model.settings_) == {name for name, value in kind().get_params().items() if value == "auto"}
+    explicit = kind().with_explicit_defaults(train)
+    assert "auto" not in explicit.get_params().values()
+    again = explicit.fit(train)
+    assert {name: array.tobytes() for name, array in again.fitted.arrays.items()} == {
+        name: array.tobytes() for name, array in model.fitted.arrays.items()
+    }
+    assert again.settings_ == {}
+
+
+@pytest.mark.parametrize("kind", [Transitions, NextItemRidge])
+def test_users_with_two_items_are_not_held_out(kind):
+    data = Interactions.from_arrays([1, 1, 2, 2], [1, 2, 1, 2], timestamps=[1, 2, 1, 2])
+    model = kind().fit(data)
+    assert "auto" not in model.settings_.values()
+    assert model.recommend(history=[1])["item"].to_pylist() == [2]
+
+
+@pytest.mark.parametrize("model", [*BOTH, ItemIdOrder()])
+def test_order_needs_times(model):
+    with pytest.raises(DataError, match=f"{type(model).__name__} needs timestamps"):
+        model.fit(Interactions.from_arrays([1, 1], [1, 2]))
+
+
+@pytest.mark.parametrize("decays", [[], [1.0], [0.5, 0.5], [-0.1], 0.5, "fast", [True], ["0.5"]])
+def test_bad_decays(decays):
+    with pytest.raises(ParameterError, match="decays must be a list of different numbers"):
+        NextItemRidge(decays=decays)
+
+
+def test_decays_survive_a_file(tmp_path):
+    NextItemRidge(**RIDGE, transitions=0.0).fit(chains()).save(tmp_path / "model")
+    assert tnr.load(tmp_path / "model").get_params()["decays"] == [0.0, 0.8]
+
+
+def test_a_file_whose_links_are_cut_is_refused(tmp_path):
+    model = Transitions(**GIVEN).fit(chains())
+    model.fitted.arrays["link_targets"] = model.fitted.arrays["link_targets"][:-1]
+    model.save(tmp_path / "model")
+    with pytest.raises(tnr.ModelFileError, match="link_targets has"):
+        tnr.load(tmp_path / "model")
+
+
+def test_the_control_follows_the_ids():
+    data = Interactions.from_arrays([1, 1, 1, 2], [10, 30, 20, 40], timestamps=[1, 2, 3, 1])
+    model = ItemIdOrder().fit(data)
+    assert model.recommend(1, n=3)["item"].to_pylist() == [40]
+    assert model.recommend(1, n=4, exclude_seen=False)["item"].to_pylist() == [20, 30, 40, 10]
+    assert model.recommend(history=[30, 10], n=2)["item"].to_pylist() == [20, 40]
