@@ -66,6 +66,7 @@ def called_from_python():
                 yield from (function.__globals__[n] for n in names if hasattr(function.__globals__.get(n), "overloads"))
 
 
+@pytest.mark.filterwarnings("ignore:this model learned to rank the items")
 def test_kernels_hand_no_arrays_to_python():
     """Numba boxes arrays and tuples by Python calls that it does not check: a signal there ends the process."""
     data = topnrank.synthetic(40, 20, seed=3)

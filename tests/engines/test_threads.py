@@ -19,9 +19,10 @@ assert numba.config.NUMBA_NUM_THREADS == 4
 train, test = split_per_user(synthetic(300, 60, seed=5), seed=0)
 assert len(train) / 2 > SMALL_BATCH  # so that batches of half the users do use the threads
 models = {
-    "history": TopNRank(factors=7, epochs=3, batch_size=150),
+    "history": TopNRank(task="rated", factors=7, epochs=3, batch_size=150),
     "factors": TopNRank.paper(iterations=5, tolerance=0.0, batch_size=0.6),
     "sigmoid": TopNRank(
+        task="rated",
         user_representation="factors", epochs=2, batch_size=150, smoothing="sigmoid", truncate=True, gradient="exact"
     ),
     "squared": BiasedMF(factors=7, epochs=2, batch_size=150),

@@ -6,11 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 
-pytest.importorskip("moto", reason="moto is not installed: pip install 'moto[server]'")
-
-import boto3
-from moto.server import ThreadedMotoServer
-
 
 class S3Store:
     """The bucket "tests", by AWS's own client."""
@@ -18,6 +13,8 @@ class S3Store:
     def __init__(self, endpoint: str) -> None:
         self.endpoint = endpoint
         self.address = "s3://tests"
+        import boto3
+
         self.client = boto3.client("s3", endpoint_url=endpoint)
         self.client.create_bucket(Bucket="tests")
 
@@ -37,6 +34,9 @@ class S3Store:
 @pytest.fixture(scope="session")
 def s3() -> Iterator[S3Store]:
     """The service, which the environment names as it would name any other."""
+    pytest.importorskip("moto", reason="moto is not installed: pip install 'moto[server]'")
+    from moto.server import ThreadedMotoServer
+
     server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stderr(io.StringIO()):
         server.start()

@@ -27,6 +27,8 @@ from topnrank.testing.base import small_split
 
 TRAIN, TEST = small_split()
 
+pytestmark = pytest.mark.filterwarnings("ignore:this model learned to rank the items")
+
 
 @pytest.fixture
 def path(tmp_path):
@@ -112,7 +114,7 @@ class Mine:
 
 
 def test_a_step_of_ones_own_can_be_put_back(tmp_path):
-    TopNRank(factors=3, epochs=1, smoothing=Mine()).fit(TRAIN).save(tmp_path / "model")
+    TopNRank(task="rated", factors=3, epochs=1, smoothing=Mine()).fit(TRAIN).save(tmp_path / "model")
     loaded = load(tmp_path / "model")
     assert loaded.recommend(n=1).num_rows == TRAIN.n_users
     with pytest.raises(ParameterError, match="Mine is an object of your own that the file cannot hold"):
@@ -178,7 +180,7 @@ def test_a_file_with_one_wrong_byte_in_its_head_loads_or_is_refused_in_one_sente
 @pytest.mark.parametrize("change", ["lost", "cut"])
 def test_a_file_whose_arrays_do_not_fit_is_refused(tmp_path, change):
     path = tmp_path / "model.safetensors"
-    TopNRank(factors=2, epochs=1).fit(TRAIN).save(path)
+    TopNRank(task="rated", factors=2, epochs=1).fit(TRAIN).save(path)
     facts, arrays = read_file(path, "model")
     vectors = arrays.pop("model.item_factors")
     if change == "cut":
@@ -190,7 +192,7 @@ def test_a_file_whose_arrays_do_not_fit_is_refused(tmp_path, change):
 
 def test_a_loaded_model_lies_in_its_file_and_writing_to_it_does_not(tmp_path):
     path = tmp_path / "model.safetensors"
-    TopNRank(factors=4, epochs=1).fit(TRAIN).save(path)
+    TopNRank(task="rated", factors=4, epochs=1).fit(TRAIN).save(path)
     before, loaded = path.read_bytes(), load(path)
     mapped = [*loaded.fitted.arrays.values(), loaded.seen_indptr, loaded.seen_indices]
     assert all(not array.flags.owndata and array.flags.aligned and type(array) is np.ndarray for array in mapped)
@@ -208,7 +210,7 @@ def root(array):
 
 def test_mapped_and_copied_arrays_are_the_same(tmp_path):
     path = tmp_path / "model.safetensors"
-    TopNRank(factors=3, epochs=1).fit(TRAIN).save(path)
+    TopNRank(task="rated", factors=3, epochs=1).fit(TRAIN).save(path)
     facts, copied = read_file(path, "model")
     same_facts, mapped = read_file(path, "model", mapped=True)
     assert facts == same_facts
@@ -220,7 +222,7 @@ def test_mapped_and_copied_arrays_are_the_same(tmp_path):
 
 def test_a_model_can_be_saved_over_the_file_it_was_loaded_from(tmp_path):
     path = tmp_path / "model.safetensors"
-    model = TopNRank(factors=3, epochs=1).fit(TRAIN)
+    model = TopNRank(task="rated", factors=3, epochs=1).fit(TRAIN)
     model.save(path)
     loaded = load(path)
     loaded.save(path)

@@ -15,12 +15,16 @@ Locate = Callable[[int], str]
 """Describes a 0-based row of a table, such as "ratings.csv, row 18"."""
 
 EXACT_FLOAT_INTEGERS = 2.0**53
-"""Up to here float64 holds every integer, so that a float id is one integer only."""
+"""Below this float64 holds every integer, so that a float id is one integer only."""
 
 
 def rows_of(source: str) -> Locate:
     """Describes rows by their number, counted from 1."""
     return lambda row: f"{source}, row {row + 1}"
+
+
+_FIRST_YEAR, _LAST_YEAR = "1678", "2261"
+"""The whole years that nanoseconds since 1970 can tell in 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +128,7 @@ def integral_floats(column: Column, rule: str, remedy: str) -> Int64Array:
     """A float column that holds integers only, as int64."""
     values = to_numpy(column.values.cast(pa.float64()))
     with np.errstate(invalid="ignore"):
-        column.require((np.floor(values) == values) & (np.abs(values) <= EXACT_FLOAT_INTEGERS), rule, remedy)
+        column.require((np.floor(values) == values) & (np.abs(values) < EXACT_FLOAT_INTEGERS), rule, remedy)
     whole: Int64Array = values.astype(np.int64)
     return whole
 
@@ -137,14 +141,24 @@ def _timestamps_of_text(column: Column, rule: str, remedy: str) -> Int64Array:
             values = text.cast(kind)
         except pa.ArrowInvalid:
             continue
-        return to_numpy(values) if pa.types.is_integer(kind) else _seconds(values)
+        if pa.types.is_integer(kind):
+            if pc.any(pc.match_substring(text, "x", ignore_case=True)).as_py():
+                continue  # Arrow takes 0x1F for 31
+            return np.asarray(to_numpy(values), np.int64)
+        first, last = pc.min_max(pc.utf8_slice_codeunits(text, 0, 4)).as_py().values()
+        if first < _FIRST_YEAR or last > _LAST_YEAR:
+            continue  # beyond what nanoseconds can tell: some versions of Arrow begin again from the other end
+        return _seconds(values)
     begins_with_integer = _casts(text.slice(0, 1), pa.int64())
     raise _first_failure(column, pa.int64() if begins_with_integer else pa.timestamp("ns"), rule, remedy)
 
 
 def _seconds(values: pa.ChunkedArray) -> Int64Array:
-    zone = values.type.tz if pa.types.is_timestamp(values.type) else None
-    seconds: Int64Array = to_numpy(values.cast(pa.timestamp("s", zone), safe=False).cast(pa.int64()))
+    if not pa.types.is_timestamp(values.type):
+        values = values.cast(pa.timestamp("s"))
+    ticks = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[values.type.unit]
+    counted: Int64Array = to_numpy(values.cast(pa.int64()))
+    seconds: Int64Array = np.floor_divide(counted, ticks)  # down also before 1970, where a cast rounds up
     return seconds
 
 

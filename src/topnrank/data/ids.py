@@ -16,12 +16,16 @@ from topnrank.errors import DataError, ParameterError
 MAX_IDS = 2**31 - 1
 """Codes are int32."""
 
-_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+_INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
+_INT64 = range(-(2**63), 2**63)
 
 
 def as_array(values: Any) -> IdArray:
     """One id or many as an array; text as objects, because NumPy's own text type drops trailing NUL characters."""
-    array = np.atleast_1d(np.asarray(values))
+    try:
+        array = np.atleast_1d(np.asarray(values))
+    except ValueError:
+        raise ParameterError("ids must be one id or a flat list of ids, got lists of different lengths") from None
     if array.ndim > 1:
         raise ParameterError(f"ids must be one id or a flat list of ids, got an array of shape {array.shape}")
     return np.atleast_1d(np.asarray(values, dtype=object)) if array.dtype.kind == "U" else array
@@ -60,22 +64,20 @@ class IdMap:
 
         An integer id may be given as text ("42") and a textual one as an integer, as command lines and frames do.
         """
-        if len(self) == 0:
-            return np.full(len(as_array(values)), -1, dtype=np.int64)
-        wanted, readable = self._as_ids(as_array(values))
-        position = np.minimum(np.searchsorted(self.ids, wanted), len(self) - 1)
-        return np.where(readable & (self.ids[position] == wanted), position, -1).astype(np.int64)
-
-    def _as_ids(self, values: IdArray) -> tuple[IdArray, Any]:
-        """`values` as the type of `ids`, and which of them could be read so."""
-        everything = np.ones(len(values), dtype=np.bool_)
-        if not self.is_integer:
-            return np.array([str(value) for value in values.tolist()], dtype=object), everything
-        if values.dtype.kind in "iu":
-            return values.astype(np.int64), values <= np.iinfo(np.int64).max
-        parsed = [_integer_or_none(value) for value in values.tolist()]
-        readable = np.array([number is not None for number in parsed], dtype=np.bool_)
-        return np.array([number or 0 for number in parsed], dtype=np.int64), readable
+        wanted, known = as_array(values), self.ids
+        if not len(known):
+            return np.full(len(wanted), -1, dtype=np.int64)
+        readable: Any = np.True_
+        if known.dtype.kind != "i":
+            wanted = np.array([str(value) for value in wanted.tolist()], dtype=object)
+        elif wanted.dtype.kind in "iu":
+            wanted, readable = wanted.astype(np.int64), wanted <= np.iinfo(np.int64).max
+        else:
+            parsed = [_integer_or_none(value) for value in wanted.tolist()]
+            readable = np.array([number is not None for number in parsed], dtype=np.bool_)
+            wanted = np.array([number or 0 for number in parsed], dtype=np.int64)
+        position = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+        return np.where(readable & (known[position] == wanted), position, -1).astype(np.int64)
 
     @classmethod
     def encode(cls, values: Any) -> tuple[Self, Int32Array]:
@@ -93,8 +95,10 @@ class IdMap:
 
 def _integer_or_none(value: object) -> int | None:
     if isinstance(value, float):
-        return int(value) if value.is_integer() else None
-    return int(str(value)) if _INTEGER.fullmatch(str(value)) else None
+        number = int(value) if value.is_integer() else None
+    else:
+        number = int(str(value)) if _INTEGER.fullmatch(str(value)) else None
+    return number if number is None or number in _INT64 else None
 
 
 def _encode_text(column: Column) -> tuple[IdArray, Int32Array]:

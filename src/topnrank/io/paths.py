@@ -237,8 +237,8 @@ def local_path(location: Location, what: str) -> Path:
 
 
 def temporary_name(name: str) -> str:
-    """The name of a file that is still being written: hidden, so that readers of the folder skip it."""
-    return f".{name}.{secrets.token_hex(6)}.part"
+    """The name of a file that is still being written: hidden, so that readers of the folder skip it; never too long."""
+    return f".{os.fsdecode(os.fsencode(name)[:200])}.{secrets.token_hex(6)}.part"
 
 
 def _parsed(text: str, given: str, host: str, path: str) -> AnyPath:

@@ -12,18 +12,18 @@ Kernels called from Python fill arrays allocated in Python and return scalars or
 Python code without checking for errors, and a pending Ctrl-C raised there crashes the process.
 """
 
-import hashlib
-import os
 from collections.abc import Callable
-from pathlib import Path
+from contextlib import AbstractContextManager, nullcontext
+from functools import wraps
 from typing import Any
 
 import numba
 from numba import prange
 from numba.core import config
 
-from topnrank._cache import cache_folder
 from topnrank.kernels._compile_lock import one_at_a_time
+from topnrank.kernels._kernel_cache import KernelCache, kernel_folder
+from topnrank.kernels._parallel_for import guard
 
 __all__ = [
     "generator_kernel",
@@ -36,29 +36,11 @@ __all__ = [
     "summing_kernel",
     "thread_count",
     "threads",
+    "threads_for",
 ]
 
 Kernel = Callable[..., Any]
 """A compiled function; its arguments are checked by Numba, not by the type checker."""
-
-
-def kernel_folder() -> Path | None:
-    """The cache folder of the kernels compiled from exactly these sources; None where it cannot be written.
-
-    None in a zip archive as well: Numba caches kernels from there under the archive's path, in the user's home.
-    """
-    if not Path(__file__).is_file():
-        return None
-    digest = hashlib.sha256(f"{numba.__version__}".encode())
-    package = Path(__file__).parents[1]
-    for file in sorted({*package.glob("kernels/*.py"), *package.rglob("kernel.py"), *package.rglob("_*_kernel*.py")}):
-        digest.update(file.read_bytes())
-    folder = cache_folder() / "kernels" / digest.hexdigest()[:16]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return None
-    return folder if os.access(folder, os.W_OK) else None
 
 
 def must_compile() -> bool:
@@ -71,16 +53,16 @@ _FOLDER = kernel_folder()
 
 
 def _compile(function: Kernel, **flags: Any) -> Kernel:
-    """`numba.njit` with the cache in our folder; the cache of other packages stays where it is."""
-    flags = {"cache": _FOLDER is not None, "error_model": "numpy"} | flags
-    before = config.CACHE_DIR
-    if _FOLDER is not None:
-        config.CACHE_DIR = str(_FOLDER)
-    try:
-        compiled: Kernel = numba.njit(**flags)(function)
-    finally:
-        config.CACHE_DIR = before
-    if _FOLDER is not None and flags["cache"]:
+    """`numba.njit` with a cache in our folder; the cache of other packages stays where it is."""
+    cached = flags.pop("cache", True) and _FOLDER is not None
+    compiled: Kernel = numba.njit(**({"error_model": "numpy"} | flags))(function)
+    if cached:
+        assert _FOLDER is not None
+        before, config.CACHE_DIR = config.CACHE_DIR, str(_FOLDER)
+        try:
+            compiled._cache = KernelCache(function)  # type: ignore[attr-defined]
+        finally:
+            config.CACHE_DIR = before
         lock = _FOLDER / f"{function.__module__}.{function.__qualname__}.lock"
         compiled.compile = one_at_a_time(compiled.compile, lock)  # type: ignore[attr-defined]
     return compiled
@@ -108,7 +90,18 @@ def generator_kernel(function: Kernel) -> Kernel:
 
 def parallel_kernel(function: Kernel) -> Kernel:
     """A compiled function whose `prange` loops run on all threads; each iteration writes only its own rows."""
-    return _compile(function, parallel=True)
+    compiled = _compile(function, parallel=True)
+    compiled.compile = _guarded(compiled.compile)  # type: ignore[attr-defined]
+    return compiled
+
+
+def _guarded(compile_kernel: Kernel) -> Kernel:
+    @wraps(compile_kernel)
+    def guarded(*arguments: Any) -> Any:
+        guard()
+        return compile_kernel(*arguments)
+
+    return guarded
 
 
 def thread_count(num_threads: int) -> int:
@@ -134,3 +127,9 @@ class threads:  # noqa: N801 (called like a function)
     def __exit__(self, *_: object) -> None:
         if self._before != self._wanted:
             numba.set_num_threads(self._before)
+
+
+def threads_for(requests: int) -> AbstractContextManager[None]:
+    """One thread for one request, which else waits at a barrier for threads that a busy machine may not run; the threads
+    of before for more."""
+    return threads(1) if requests == 1 else nullcontext()

@@ -17,9 +17,18 @@ from topnrank.data.ids import IdMap
 from topnrank.errors import InputError, ModelFileError, ParameterError
 from topnrank.io.atomic import write_atomically
 from topnrank.io.paths import parse_path
-from topnrank.io.tensors import pack_ids, prefixed, read_file, unpack_ids, without_prefix, write_file
+from topnrank.io.tensors import (
+    VERIFIED_BYTES,
+    pack_ids,
+    prefixed,
+    read_file,
+    unpack_ids,
+    without_prefix,
+    write_file,
+)
+from topnrank.kernels.jit import threads_for
 from topnrank.losses import steps
-from topnrank.models.base import FitInfo, Fitted, Model, rows_belong_to
+from topnrank.models.base import Fitted, Model
 from topnrank.training import SGD, AdaGrad
 
 # ----------------------------------------------------------------------------------------------------
@@ -47,11 +56,20 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     write_file(path, "model", arrays, facts)
 
 
-def load(path: str | os.PathLike[str]) -> Model:
-    """The model in the file at `path`, whose arrays are mapped, not copied."""
+def load(path: str | os.PathLike[str], *, mapped: bool = True, verify: bool = False) -> Model:
+    """The model in a file, which may come from anybody: it is checked before it is used, and holds no code.
+
+    Parameters
+    ----------
+    mapped : whether large arrays stay in the file until they are needed, and are shared by all processes that load it.
+        Such a file may be replaced or deleted meanwhile, as `save` and `mv` do, but not overwritten in place, as `cp`
+        does: the answers would change, or the process end by SIGBUS. False reads everything into memory.
+    verify : whether to compare all numbers with their checksums, also in a mapped file of more than 64 MiB.
+    """
+    from topnrank.models.file_checks import check_fitted, check_numbers, info_of_json, is_a
     from topnrank.models.registry import MODELS
 
-    facts, arrays = read_file(path, "model", mapped=True)
+    facts, arrays = read_file(path, "model", mapped=mapped, verify=verify)
     kind = MODELS.get(str(facts.get("model")))
     if kind is None:
         raise ModelFileError(
@@ -60,27 +78,25 @@ def load(path: str | os.PathLike[str]) -> Model:
     try:
         model = kind(**{name: decode(value) for name, value in facts["parameters"].items()})
         users, items = IdMap(unpack_ids("user_ids", arrays)), IdMap(unpack_ids("item_ids", arrays))
-        learned = without_prefix("model.", arrays)
-        fitted = Fitted(users, items, arrays["seen.indptr"], arrays["seen.indices"], learned, FitInfo(**facts["info"]))
-        _check_sizes(fitted)
+        if not is_a(facts.get("versions"), dict[str, str]):
+            raise ValueError("it does not say which versions wrote it")
+        learned, info = without_prefix("model.", arrays), info_of_json(facts["info"])
+        fitted = Fitted(users, items, arrays["seen.indptr"], arrays["seen.indices"], learned, info)
+        check_fitted(model, fitted)
+        if verify or sum(array.nbytes for array in arrays.values()) <= VERIFIED_BYTES:
+            check_numbers(fitted)
         model._fitted = fitted
-        model.score_block(np.empty(0, np.int64))  # for nobody: fails now if an array is missing
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        with threads_for(1):
+            model.score_block(np.arange(min(1, len(users))))  # fails now if a part is missing
+    except _UNFIT as error:
         raise ModelFileError(
             f"{path}: lacks a part of the model or holds one that does not fit ({error}); make the file again"
         ) from error
     return model
 
 
-def _check_sizes(fitted: Fitted) -> None:
-    """One row for each user or item: kernels read by number and do not look where an array ends."""
-    sizes = {"user": len(fitted.users), "seen": len(fitted.indices), "item": len(fitted.items), "scalar": 1}
-    for name, array in fitted.arrays.items():
-        wanted = sizes[rows_belong_to(name)]
-        if len(array) != wanted:
-            raise ValueError(f"{name} has {len(array)} rows, not {wanted}")
-    if len(fitted.indptr) != len(fitted.users) + 1 or fitted.indptr[-1] != len(fitted.indices):
-        raise ValueError("the seen items are not those of the users")
+_UNFIT = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+"""What parts of a file that do not fit each other raise."""
 
 
 def encode(value: Any) -> Any:
@@ -95,6 +111,8 @@ def encode(value: Any) -> Any:
         return {"mapping": {str(key): encode(item) for key, item in value.items()}}
     if isinstance(value, np.generic):
         return value.item()
+    if isinstance(value, list | tuple):
+        return [encode(item) for item in value]
     if value is None or isinstance(value, bool | int | float | str):
         return value
     return {"custom": f"{type(value).__module__}.{type(value).__qualname__}"}
@@ -173,6 +191,8 @@ def _json_object(path: str | os.PathLike[str]) -> dict[str, Any]:
         ) from None
     try:
         content = json.loads(text.decode("utf-8"))
+    except RecursionError:
+        raise ParameterError(f"{path}: is nested too deeply; give the file of 'tune --save-params'") from None
     except ValueError as error:
         raise ParameterError(f"{path}: is not JSON ({error}); give the file of 'tune --save-params'") from None
     if not isinstance(content, dict):
@@ -188,5 +208,5 @@ def _decoded(path: str | os.PathLike[str], name: str, value: Any) -> Any:
         return decode(value)
     except InputError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except _UNFIT as error:
         raise ParameterError(f"{path}: {name} cannot be read ({error}); write the file again") from None

@@ -3,6 +3,7 @@
 import shutil
 import socket
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 
 import topnrank as tnr
 from support.file_server import FileServer, serving
-from support.official_files import EVENTS, RATED, TITLES, official, pack
+from support.official_files import EVENTS, RATED, TITLES, official, pack, without_known_checksums
 from topnrank.data.datasets.fetch import LocalCopy, data_folder, fetch_dataset, find_dataset
 from topnrank.data.datasets.registry import DATASETS
 from topnrank.errors import DataError, OutputError, ParameterError
@@ -34,6 +35,7 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def mirror(monkeypatch: pytest.MonkeyPatch) -> Iterator[FileServer]:
     """A server with all data sets."""
+    without_known_checksums(monkeypatch)
     with serving() as running:
         for one in official().values():
             running.files |= one.files
@@ -184,12 +186,38 @@ def test_the_published_checksum_is_what_counts(mirror: FileServer, empty_cache: 
     assert fetched.md5.encode() in mirror.files["ml-latest-small.zip.md5"]
 
 
-def test_without_the_file_beside_it_the_checksum_we_know_counts(mirror: FileServer) -> None:
-    for name in ("ml-1m", "ml-latest-small"):
-        del mirror.files[f"{name}.zip.md5"]
-    with pytest.raises(DataError, match="is not the published one, c4d9eecfca2ab87c1945afe126590906"):
+@pytest.mark.parametrize("forged", [True, False])
+def test_the_checksum_we_know_outweighs_the_mirrors(
+    mirror: FileServer, monkeypatch: pytest.MonkeyPatch, forged: bool
+) -> None:
+    """A mirror that forges an archive forges the checksum beside it, too."""
+    ours = "c4d9eecfca2ab87c1945afe126590906"
+    monkeypatch.setitem(DATASETS, "ml-1m", replace(DATASETS["ml-1m"], md5=ours))  # type: ignore[arg-type]
+    if not forged:
+        for name in ("ml-1m", "ml-latest-small"):
+            del mirror.files[f"{name}.zip.md5"]
+    with pytest.raises(DataError, match=f"is not the published one, {ours}"):
         tnr.load_dataset("ml-1m")
-    assert fetch_dataset("ml-latest-small").md5 is None
+    assert (fetch_dataset("ml-latest-small").md5 is None) != forged
+
+
+def test_the_checksum_of_movielens_1m_is_known() -> None:
+    assert DATASETS["ml-1m"].md5 == "c4d9eecfca2ab87c1945afe126590906"
+
+
+def test_an_archive_that_would_fill_the_disk_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "ml-1m.zip").write_bytes(pack({"ml-1m/ratings.dat": "0" * (64 << 20)}))
+    with pytest.raises(DataError, match="would unpack to 67,108,864 bytes"):
+        tnr.load_dataset("ml-1m", folder=tmp_path)
+
+
+def test_a_lock_that_is_a_link_is_not_followed(mirror: FileServer, empty_cache: Path, tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("of the user")
+    empty_cache.mkdir(parents=True)
+    (empty_cache / "ml-1m.zip.lock").symlink_to(tmp_path / "precious")
+    with pytest.raises(OutputError):
+        tnr.load_dataset("ml-1m")
+    assert (tmp_path / "precious").read_text() == "of the user"
 
 
 def test_a_broken_download_is_tried_again(mirror: FileServer) -> None:

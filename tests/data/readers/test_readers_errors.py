@@ -98,7 +98,11 @@ TEXTS: dict[str, tuple[str, str | bytes, tuple[str, ...]]] = {
     "zip": ("a.csv", b"PK\x03\x04abc", ("a.csv", "zip archive", "save the data as")),
     "binary": ("a.csv", b"user,item\n\0\0\n", ("a.csv", "binary")),
     "text named gz": ("a.csv.gz", GOOD, ("a.csv.gz", "gzip", "is not one")),
-    "duplicate rows": ("a.csv", "user,item\n1,2\n3,4\n1,2\n", ("a.csv, line 4", "a.csv, line 2", "duplicates=")),
+    "duplicate rows": (
+        "a.csv",
+        "user,item,rating\n1,2,3\n3,4,3\n1,2,3\n",
+        ("a.csv, line 4", "a.csv, line 2", "duplicates="),
+    ),
     "column twice": ("a.csv", "user,item,item\n1,2,3\n", ("a.csv", "2 columns are named 'item'")),
 }
 

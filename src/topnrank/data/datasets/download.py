@@ -1,5 +1,6 @@
 """Downloading a file over HTTP by pooch: checked by its MD5 checksum, and in place only when it is whole."""
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -86,7 +87,8 @@ class _PoochBar:
 def _locked(target: Path) -> Iterator[None]:
     """Lets one process at a time fetch `target`; others wait. Not on Windows: there the second to finish gets an error."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    with target.with_name(f"{target.name}.lock").open("wb") as file:
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)  # a link that somebody planted is not followed
+    with os.fdopen(os.open(target.with_name(f"{target.name}.lock"), flags, 0o600), "rb+") as file:
         with suppress(ImportError):
             import fcntl
 

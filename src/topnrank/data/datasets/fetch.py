@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from shutil import copyfileobj
 from typing import Any, Literal, TypedDict, Unpack
 
-from topnrank._cache import cache_folder
+from topnrank._cache import cache_folder, make_cache_folder
 from topnrank._checks import one_of
 from topnrank.data.datasets.download import download, published_md5
 from topnrank.data.datasets.registry import DATASETS, Dataset
@@ -22,6 +22,9 @@ from topnrank.data.interactions import Interactions
 from topnrank.data.readers.read import read
 from topnrank.errors import DataError, OutputError, ParameterError
 from topnrank.io.atomic import write_atomically
+
+_MOST_PACKED, _HARMLESS_BYTES = 50, 1 << 24
+"""Text of ratings is packed to a fifth or so: an archive that unpacks to much more would fill the disk."""
 
 
 class Fetching(TypedDict, total=False):
@@ -145,7 +148,10 @@ def _fetch(dataset: Dataset, fetching: Fetching) -> Fetched:
     if not fetching.get("fetch", True):
         raise DataError(f"{dataset.name} is not on this machine; {_where_to_put(dataset)}")
     url, target = _address(dataset), data_folder() / dataset.archive
-    md5 = (published_md5(f"{url}.md5") if dataset.has_md5_beside else None) or dataset.md5
+    md5 = dataset.md5  # ours before that of a mirror, which may forge both the archive and its checksum
+    if md5 is None and dataset.has_md5_beside:
+        md5 = published_md5(f"{url}.md5")
+    make_cache_folder()
     try:
         download(url, target, md5=md5, progress=fetching.get("progress", True))
     except DataError as error:
@@ -222,6 +228,11 @@ def _unpacked(archive: Path, member: str, folder: Path) -> Path:
                     f"{archive}: has no file {member} in it, found {found}; it is not the official archive, fetch it again"
                 )
             info = packed.getinfo(member)
+            if info.file_size > _MOST_PACKED * info.compress_size + _HARMLESS_BYTES:
+                raise DataError(
+                    f"{archive}: {member} would unpack to {info.file_size:,} bytes, {_MOST_PACKED} times what it takes now "
+                    "or more; it is not the official archive, fetch it again"
+                )
             target = folder / f"{info.CRC:08x}" / PurePosixPath(member).name
             if not (target.is_file() and target.stat().st_size == info.file_size):
                 _make_folder(target.parent)
@@ -236,6 +247,7 @@ def _unpacked(archive: Path, member: str, folder: Path) -> Path:
 
 
 def _make_folder(folder: Path) -> None:
+    make_cache_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -44,7 +44,9 @@ _FOREIGN_MAGIC = {
     b"\xff\xfe": "UTF-16 text",
     b"\xfe\xff": "UTF-16 text",
 }
-_HEAD_BYTES = 1 << 16  # less than the longest field that the csv module takes
+_HEAD_BYTES = 1 << 16
+_LONGEST_LINE = 1 << 26
+"""The first line of a text is read as a whole, up to so many bytes: it may name thousands of columns."""
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -102,6 +104,8 @@ def find_files(path: str | os.PathLike[str], format: str | None, copies: ExitSta
         raise ParameterError(
             f"path must be text or a pathlib.Path, got {type(path).__name__}; use Interactions.from_frame for a frame"
         )
+    if path == "":
+        raise ParameterError("path is empty; give a file, a folder or a glob ('.' is the current folder)")
     given = parse_path(path)
     with io_errors(str(given)):
         root, paths = list_files(given)
@@ -176,8 +180,15 @@ def _files_below(folder: AnyPath) -> Sequence[AnyPath]:
     if isinstance(folder, RemotePath):
         return [file for file in folder.walk(_is_name_visible) if _is_visible(file.relative_to(folder))]
     files = []
+    above: dict[str, set[tuple[int, int]]] = {}
+    """Device and inode of each folder above: a link back to one of them would lead round and round"""
     for root, folders, names in os.walk(folder, onerror=_raise, followlinks=True):
+        found = os.stat(root)
+        place, chain = (found.st_dev, found.st_ino), above.pop(root, set())
+        if place in chain:
+            raise DataError(f"{root}: is a link to a folder that it lies in; remove the link or choose files by a glob")
         folders[:] = filter(_is_name_visible, folders)
+        above |= {os.path.join(root, name): chain | {place} for name in folders}
         files += [Path(root, name) for name in filter(_is_name_visible, names)]
     return sorted(files)
 
@@ -227,6 +238,10 @@ def _inspect(path: AnyPath, root: AnyPath, format: str | None, copies: ExitStack
         source = path.open() if copy is None and isinstance(path, RemotePath) else str(copy or path)
         with pa.input_stream(source, compression=compression) as unpacked:
             head = unpacked.read(_HEAD_BYTES)
+            while len(head) % _HEAD_BYTES == 0 and 0 < len(head) < _LONGEST_LINE and _is_part_of_a_line(head):
+                if not (more := unpacked.read(_HEAD_BYTES)):
+                    break
+                head += more
 
     if format is None and head.startswith(_PARQUET_MAGIC):
         format = "parquet"
@@ -249,6 +264,10 @@ def _check_text(path: AnyPath, head: bytes) -> None:
         raise DataError(f"{path}: is a model file (safetensors), not interactions; open it with topnrank.load")
     if b"\0" in head:
         raise DataError(f"{path}: is a binary file of an unknown kind; save the data as UTF-8 CSV or as Parquet")
+
+
+def _is_part_of_a_line(head: bytes) -> bool:
+    return not any(mark in head for mark in (b"\n", b"\r", b"\0")) and not head.startswith(_PARQUET_MAGIC)
 
 
 def is_safetensors(head: bytes) -> bool:

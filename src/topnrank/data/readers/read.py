@@ -17,7 +17,7 @@ from topnrank._typing import Int64Array
 from topnrank.data.columns import is_text
 from topnrank.data.frames import Columns
 from topnrank.data.interactions import Interactions
-from topnrank.data.readers.files import FORMATS, DataFile, find_files
+from topnrank.data.readers.files import FORMATS, DataFile, find_files, first_line
 from topnrank.data.readers.records import JsonFile, ParquetFile
 from topnrank.data.readers.request import Request
 from topnrank.data.readers.text import TextFile, open_text
@@ -57,7 +57,7 @@ def read(
     header
         Whether the first line of a text file names the columns; by default detected from that line.
     duplicates
-        What to do with rows of one user and item: "error", "last", "sum" or "max", see `Interactions.from_table`.
+        What to do with rows of one user and item: "error", "last", "sum", "max" or "count", see `Interactions.from_table`.
 
     Notes
     -----
@@ -133,6 +133,7 @@ def _combined(parts: list[_Part]) -> pa.Table:
         # Columns that are text in one file are text in all: then the values, not the types, show which row is wrong.
         text = {field.name: field for table in tables for field in table.schema if is_text(field.type)}
         tables = [table.cast(pa.schema([text.get(field.name, field) for field in table.schema])) for table in tables]
+    tables = _plain_text(tables) if len(tables) > 1 else tables
     for part, table in zip(parts, tables, strict=True):
         if part.columns != first.columns:
             raise DataError(
@@ -146,7 +147,13 @@ def _combined(parts: list[_Part]) -> pa.Table:
                 f"{part.file.name}: the columns must have the types of those of {first.file.name} ({problem});"
                 " write the files alike"
             ) from None
-    combined = pa.concat_tables(tables, promote_options="permissive")
+    try:
+        combined = pa.concat_tables(tables, promote_options="permissive")
+    except pa.ArrowException as problem:
+        raise DataError(
+            f"{first.file.path.parent}: values of some part files do not fit the types of the others "
+            f"({first_line(problem)}); write the files alike"
+        ) from None
     for name in (first.columns.user, first.columns.item) if all_text else ():
         if is_text(combined[name].type):
             ids = _integers_if_written_so(combined[name])
@@ -154,10 +161,24 @@ def _combined(parts: list[_Part]) -> pa.Table:
     return combined
 
 
+def _plain_text(tables: list[pa.Table]) -> list[pa.Table]:
+    """Text without dictionaries where some tables have the column so; dates as date-times where some have them so."""
+    fields = [field for table in tables for field in table.schema]
+    decoded = {f.name for f in fields if not pa.types.is_dictionary(f.type)}
+    timed = {f.name: f.type for f in fields if pa.types.is_timestamp(f.type)}
+
+    def kind(field: pa.Field) -> pa.DataType:
+        if pa.types.is_dictionary(field.type) and field.name in decoded:
+            return field.type.value_type
+        return timed.get(field.name, field.type) if pa.types.is_date(field.type) else field.type
+
+    return [table.cast(pa.schema([field.with_type(kind(field)) for field in table.schema])) for table in tables]
+
+
 def _integers_if_written_so(ids: pa.ChunkedArray) -> pa.ChunkedArray:
     """Text ids as int64 if each is written as its integer prints: "7", not "007" or "+7"; else as they are."""
-    if ids.null_count:
-        return ids
+    if ids.null_count or pc.any(pc.match_substring(ids, "x", ignore_case=True)).as_py():
+        return ids  # Arrow would take 0x1F for 31
     try:
         integers = ids.cast(pa.int64())
     except pa.ArrowInvalid:

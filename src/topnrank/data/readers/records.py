@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -18,6 +19,10 @@ from topnrank.errors import DataError
 from topnrank.io.paths import RemotePath
 
 _SAMPLE_LINES = 100
+_BLOCK_BYTES = 1 << 20
+_LONGEST_KEY = 80
+_KEY = re.compile(rb'"([^"\\]{1,64})"\s{0,8}:')
+"""What may be a key of an object; longer ones name no column of ours."""
 
 
 @final
@@ -36,7 +41,15 @@ class ParquetFile:
     def table(self, roles: Mapping[str, str]) -> pa.Table:
         """The columns to use, with the types they have in the file."""
         with self._errors(), self._open() as content:
-            return content.read(columns=list(roles.values()))
+            table = content.read(columns=list(roles.values()))
+        for name, column in zip(table.column_names, table.columns, strict=True):
+            try:
+                column.validate(full=True)  # Arrow does not check that text is UTF-8
+            except pa.ArrowException:
+                raise DataError(
+                    f"{self.file.name}, column {name!r}: holds bytes that are not UTF-8 text; write it as UTF-8"
+                ) from None
+        return table
 
     def describe_row(self, row: int) -> str:
         """Describes a 0-based row of the table."""
@@ -55,7 +68,7 @@ class ParquetFile:
         try:
             with path.errors() if isinstance(path, RemotePath) else nullcontext():
                 yield
-        except (pa.ArrowException, OSError) as problem:
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:  # the last for names of columns
             raise DataError(
                 f"{self.file.name}: is not a Parquet file, or a truncated or damaged one ({first_line(problem)});"
                 " fetch or write it again"
@@ -71,8 +84,24 @@ class JsonFile:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The keys of the first objects."""
-        return tuple(dict.fromkeys(key for _, item in self._sample for key in item))
+        """The keys of all objects, those of the first ones first."""
+        return tuple(dict.fromkeys([*(key for _, item in self._sample for key in item), *self._later_names()]))
+
+    def _later_names(self) -> list[str]:
+        """Keys that no object of the sample has: a column may begin anywhere."""
+        if len(self._sample) < _SAMPLE_LINES:
+            return []
+        known = {key for _, item in self._sample for key in item}
+        later: set[bytes] = set()
+        with io_errors(self.file.name, self.file.compression), io.BufferedReader(self.file.open()) as stream:
+            held = b""
+            while block := stream.read(_BLOCK_BYTES):
+                later |= set(_KEY.findall(held + block))
+                held = block[-_LONGEST_KEY:]
+        wanted = {key.decode(errors="replace") for key in later} - known
+        if not wanted:
+            return []
+        return sorted(wanted & {key for _, item in self._objects() for key in item})  # keys of nested objects are none
 
     def table(self, roles: Mapping[str, str]) -> pa.Table:
         """The columns to use: text is text, numbers are integers where the first lines have integers only."""
@@ -139,6 +168,8 @@ class JsonFile:
             except UnicodeDecodeError as problem:
                 byte = problem.object[problem.start]
                 raise self._error(number, f"byte 0x{byte:02x} is not UTF-8 text; save the file as UTF-8") from None
+            except RecursionError:
+                raise self._error(number, "is nested too deeply; write one plain object on each line") from None
             except ValueError as problem:
                 raise self._error(number, f"must be a JSON object ({problem}); write one object on each line") from None
             if not isinstance(item, dict):

@@ -6,6 +6,7 @@ parsing the first lines, or after a failure all of them, with Python's csv modul
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -43,6 +44,14 @@ _TYPE_OF_ROLE = {
 NULLS = ("", "NULL", "null", "NaN", "nan", "NA", "N/A", "<NA>", "None", "\\N")
 """Fields that mean a missing value."""
 _UNIT_SEPARATOR = b"\x1f"
+_BOM = b"\xef\xbb\xbf"
+_LONE_RETURN = re.compile(rb"\r(?!\n)")
+
+csv.field_size_limit(
+    2**31 - 1
+)  # a long review is a field, too: the module's own limit of 128 kB is for the whole process
+_NANOSECONDS_WRAP = int(pa.__version__.partition(".")[0]) < 26
+"""Whether Arrow's parser of times may take the year 3000 for one before 1970, as version 18 does and 26 does not."""
 _SAMPLE_RECORDS = 20
 _ARROW_BLOCK_BYTES = 4 * 2**20
 """Bytes that Arrow parses at a time: its default of 1 MiB takes a third more memory and is no faster."""
@@ -85,6 +94,8 @@ class TextFile:
                 # A row is malformed or a value is not a number. As text only the first fails; the second is then found
                 # and reported by the checks that all data pass.
                 table = self._parse_as_text(roles, has_quotes=seen.quotes > 0)
+            if _NANOSECONDS_WRAP and "timestamp" in roles and table[roles["timestamp"]].type == pa.timestamp("ns"):
+                table = self._parse(roles, types | {roles["timestamp"]: pa.string()}, has_quotes=seen.quotes > 0)
             if seen.quotes % 2 == 1 or (seen.quotes and seen.lines > table.num_rows):
                 # Some quoted field spans several lines: on purpose, or a quote that is not closed has swallowed rows,
                 # which Arrow accepts.
@@ -106,6 +117,7 @@ class TextFile:
     def _survey(self) -> Survey:
         """Searches the whole file for quotes and for fields that are not plain integers."""
         if len(self.separator.encode()) > 1:
+            self._refuse_unit_separators()
             return Survey()  # where the separator has several bytes, quotes mean nothing
         plain, before = True, b"\n"
         for block in self._blocks():
@@ -119,11 +131,23 @@ class TextFile:
             before = text[-2:]
         return Survey(plain=plain and _is_plain(before + b"\n", self.separator.encode()))
 
+    def _refuse_unit_separators(self) -> None:
+        """Arrow gets this byte in place of a separator of several: in the data it would cut a field."""
+        line = 1 + self.header_lines
+        for block in self._blocks():
+            if (place := block.find(_UNIT_SEPARATOR)) >= 0:
+                line += block[:place].count(b"\n")
+                raise DataError(f"{self.file.name}, line {line}: holds the control character 0x1f; remove it")
+            line += block.count(b"\n")
+
     def _blocks(self) -> Iterator[bytes]:
-        """The bytes after the header, block by block."""
+        """The bytes after the header, block by block, without a byte order mark; with the header where CR ends lines."""
+        header_lines = 0 if _LONE_RETURN.search(self.file.head) else self.header_lines
         with io.BufferedReader(self.file.open()) as stream:
-            for _ in range(self.header_lines):
+            for _ in range(header_lines):
                 stream.readline()
+            block = stream.read(_BLOCK_BYTES)
+            yield block if header_lines else block.removeprefix(_BOM)
             while block := stream.read(_BLOCK_BYTES):
                 yield block
 
@@ -137,7 +161,7 @@ class TextFile:
         if not all(first.get(name, "").isdecimal() for name in ids):
             return None
         numbers = {name: pa.float32() for name, kind in types.items() if kind == pa.float64()}
-        if first.get(roles.get("timestamp", ""), "").isdecimal():
+        if "timestamp" in roles and first.get(roles["timestamp"], "").isdecimal():
             numbers[roles["timestamp"]] = pa.int64()  # Arrow's detection takes twice the time and memory
         for kinds in (numbers | dict.fromkeys(ids, pa.int32()), dict.fromkeys(ids, pa.int64())):
             try:

@@ -1,0 +1,221 @@
+"""Checks of what a model file holds, before anything uses it.
+
+Kernels read by number and do not look where an array ends: whatever is used as a number of a user, an item or a row is
+checked when a file is opened, whoever made it. So are types, shapes and, of the items, that numbers are finite. The
+numbers of users and rows, which a large file leaves on disk until they are needed, are compared with checksums only
+(`io/tensors.py`).
+"""
+
+import math
+import types
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from topnrank._typing import Int32Array, Int64Array
+from topnrank.data.feedback.by_name import feedback_from_dict
+from topnrank.models.base import FitInfo, Fitted, Model, rows_belong_to
+from topnrank.models.linear.neighbors import LIKED, NEIGHBORS, RECENCY_WEIGHTS, WEIGHTS
+from topnrank.models.sequence.item_id_order import LAST
+from topnrank.models.sequence.links import BIAS, COUNTS, PAST, TARGETS, VALUES
+
+_ROWS_AT_A_TIME = 1 << 22
+"""Rows that are checked at a time, so that checking a large file takes little memory."""
+
+
+class _Form(NamedTuple):
+    """What an array must be."""
+
+    columns: str
+    """One number for each row (""), or "factors", "channels" (some times the factors), "neighbors", "scales", "items" or
+    "users"."""
+    dtype: type[np.generic] = np.float32
+
+
+_FORMS = {
+    "user_factors": _Form("factors"),
+    "item_factors": _Form("factors"),
+    "history_factors": _Form("factors"),
+    "rating_factors": _Form("channels"),
+    "item_bias": _Form(""),
+    "item_offsets": _Form(""),
+    "item_free": _Form(""),
+    "item_weights": _Form("items"),
+    "item_dislikes": _Form("items"),
+    "user_kernel": _Form("users"),
+    "neighbor_scale": _Form(""),
+    NEIGHBORS: _Form("neighbors", np.int32),
+    WEIGHTS: _Form("neighbors"),
+    LIKED: _Form("", np.uint8),
+    RECENCY_WEIGHTS: _Form(""),
+    "seen_values": _Form(""),
+    "seen_weights": _Form(""),
+    "seen_times": _Form("", np.int64),
+    COUNTS: _Form("scales", np.int32),
+    TARGETS: _Form("", np.int32),
+    VALUES: _Form(""),
+    PAST: _Form("scales"),
+    LAST: _Form("", np.int32),
+}
+"""By the names of the arrays; how many rows they have says `rows_belong_to`."""
+
+
+def check_fitted(model: Model, fitted: Fitted) -> None:
+    """A ValueError or KeyError that says which part of the file cannot be that of `model`."""
+    _check_seen(fitted)
+    if fitted.info.type_weights == []:
+        raise ValueError("info.type_weights is empty")
+    if fitted.info.feedback is not None:
+        feedback_from_dict(fitted.info.feedback)
+    for name in _needed(model, fitted):
+        if name not in fitted.arrays:
+            raise KeyError(name)
+    if COUNTS in fitted.arrays:
+        _check_links(fitted)
+    for name, array in fitted.arrays.items():
+        _check_form(name, array, fitted)
+        finite = array.dtype.kind != "f" or rows_belong_to(name) in ("user", "seen") or np.isfinite(array).all()
+        if not finite:
+            raise ValueError(f"{name} holds numbers that are not finite")
+    if NEIGHBORS in fitted.arrays:
+        _check_range(NEIGHBORS, fitted.arrays[NEIGHBORS].reshape(-1), len(fitted.items))
+
+
+def _check_links(fitted: Fitted) -> None:
+    """Links are a CSR by item and scale, whose rows are counted; their targets are items."""
+    counts, targets = fitted.arrays[COUNTS], fitted.arrays[TARGETS]
+    if counts.ndim != 2 or counts.dtype != np.int32 or (counts.size and counts.min() < 0):
+        raise ValueError(f"{COUNTS} are no counts")
+    if targets.dtype != np.int32 or targets.ndim != 1:
+        raise ValueError(f"{TARGETS} are no list of integers")
+    _check_range(TARGETS, targets, len(fitted.items))
+
+
+def check_numbers(fitted: Fitted) -> None:
+    """A ValueError where a number of a user or of a row is not finite; reads the whole file."""
+    for name, array in fitted.arrays.items():
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise ValueError(f"{name} holds numbers that are not finite")
+
+
+def _check_seen(fitted: Fitted) -> None:
+    """The items that each user was trained on: a CSR, items ascending."""
+    indptr, indices = fitted.indptr, fitted.indices
+    if indptr.dtype != np.int64 or indices.dtype != np.int32 or indptr.ndim != 1 or indices.ndim != 1:
+        raise ValueError("the seen items are not lists of integers")
+    if indptr.size != len(fitted.users) + 1 or indptr[0] != 0 or indptr[-1] != indices.size:
+        raise ValueError("the seen items are not those of the users")
+    if (indptr[1:] < indptr[:-1]).any():
+        raise ValueError("the seen items of a user end before they begin")
+    _check_range("seen.indices", indices, len(fitted.items))
+    _check_ascending(indptr, indices)
+
+
+def _check_range(name: str, numbers: np.ndarray[Any, Any], n_items: int) -> None:
+    for first in range(0, numbers.size, _ROWS_AT_A_TIME):
+        part = numbers[first : first + _ROWS_AT_A_TIME]
+        if part.min() < 0 or part.max() >= n_items:
+            raise ValueError(f"{name} names an item below 0 or beyond the last of {n_items}")
+
+
+def _check_ascending(indptr: Int64Array, indices: Int32Array) -> None:
+    for first in range(0, indices.size - 1, _ROWS_AT_A_TIME):
+        part = indices[first : first + _ROWS_AT_A_TIME + 1]
+        falls = np.flatnonzero(part[1:] <= part[:-1]) + (first + 1)
+        if falls.size and (indptr[np.searchsorted(indptr, falls)] != falls).any():
+            raise ValueError("the seen items of a user do not ascend")
+
+
+def _needed(model: Model, fitted: Fitted) -> list[str]:
+    """Names of the arrays that a model of this kind computes with."""
+    if model.name == "ease":
+        by_users = ["user_kernel", "item_free"]
+        by_items = ["item_weights", *(["item_dislikes"] if fitted.info.dislikes else [])]
+        return [*(by_users if "user_kernel" in fitted.arrays else by_items), "seen_weights"]
+    if model.name == "neighbor-ridge":
+        return [NEIGHBORS, WEIGHTS, LIKED]
+    if model.name in ("transitions", "next-item-ridge"):
+        return [COUNTS, TARGETS, VALUES, BIAS, PAST]
+    if model.name == "item-id-order":
+        return [LAST]
+    if not hasattr(model, "user_representation"):
+        return [] if model.name == "random" else ["item_bias"]
+    names = ["user_factors", "item_factors", "item_bias"]
+    if model.user_representation == "history":
+        names += ["history_factors", "rating_factors"]
+        names += [] if fitted.info.type_weights is not None else ["item_offsets"]
+    return names + ([NEIGHBORS, WEIGHTS, LIKED] if NEIGHBORS in fitted.arrays else [])
+
+
+def _check_form(name: str, array: np.ndarray[Any, Any], fitted: Fitted) -> None:
+    sizes = {"user": len(fitted.users), "seen": len(fitted.indices), "item": len(fitted.items), "scalar": 1}
+    if COUNTS in fitted.arrays:
+        sizes["link"] = int(fitted.arrays[COUNTS].sum(dtype=np.int64))
+    rows = sizes[rows_belong_to(name)]
+    if array.ndim == 0 or len(array) != rows:
+        raise ValueError(f"{name} has {len(array) if array.ndim else 'no'} rows, not {rows}")
+    form = _FORMS.get(name)
+    if form is None:
+        raise ValueError(f"{name} is no part of any model")
+    shape = (rows,) if not form.columns else (rows, _columns(form.columns, fitted))
+    if form.columns in ("items", "users") and array.shape != shape:
+        raise ValueError(f"{name} has the shape {array.shape}, which is not square")
+    if array.shape != shape or array.dtype != form.dtype:
+        wanted = f"{np.dtype(form.dtype)} of shape {shape}"
+        raise ValueError(f"{name} holds {array.dtype} of shape {array.shape}, not {wanted}")
+
+
+def _columns(meaning: str, fitted: Fitted) -> int:
+    if meaning == "items":
+        return len(fitted.items)
+    if meaning == "users":
+        return len(fitted.users)
+    widths = {"factors": "item_factors", "channels": "item_factors", "neighbors": NEIGHBORS, "scales": COUNTS}
+    first = widths[meaning]
+    found = fitted.arrays[first]
+    width = found.shape[1] if found.ndim == 2 else 0
+    if width == 0:
+        raise ValueError(f"{first} has no columns")
+    return width * len(fitted.info.type_weights or [0]) if meaning == "channels" else width
+
+
+# ----------------------------------------------------------------------------------------------------
+# Facts.
+
+
+def info_of_json(facts: Any) -> FitInfo:
+    """The facts of a file as a FitInfo; a ValueError names the first of another type."""
+    if not isinstance(facts, Mapping):
+        raise ValueError(f"info must be an object, got {facts!r:.60}")
+    hints = get_type_hints(FitInfo)
+    known = {field.name for field in fields(FitInfo)}
+    for name, value in facts.items():
+        if name not in known:
+            raise ValueError(f"info has no {name!r}")
+        if not is_a(value, hints[name]):
+            raise ValueError(f"info.{name} cannot be {value!r:.60}")
+    return FitInfo(**facts)
+
+
+def is_a(value: Any, annotation: Any) -> bool:
+    """Whether a value read from JSON is of the annotated type; numbers must be finite, but for those in records."""
+    origin, inside = get_origin(annotation), get_args(annotation)
+    if origin in (Union, types.UnionType):
+        return any(is_a(value, one) for one in inside)
+    if origin is Literal:
+        return value in inside
+    if origin is list:
+        return isinstance(value, list) and all(is_a(one, inside[0]) for one in value)
+    if origin is dict:
+        return isinstance(value, dict) and all(isinstance(v, float) or is_a(v, inside[1]) for v in value.values())
+    if annotation is Any:
+        return True
+    if annotation is None or annotation is type(None):
+        return value is None
+    if annotation is float:
+        return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < math.inf
+    if annotation is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, annotation)
