@@ -88,13 +88,31 @@ def test_the_error_names_the_first_pair_and_the_rules():
         match=r"^frame, row 3: user 'b' and item 7 must occur once but are also in frame, row 1 \(repeated"
         r" combinations in all: 2\); remove the repeats or choose a rule with duplicates='last', 'sum' or 'max'$",
     ):
-        Interactions.from_arrays(["b", "a", "b", "a", "b"], [7, 7, 7, 7, 7])
+        Interactions.from_arrays(["b", "a", "b", "a", "b"], [7, 7, 7, 7, 7], ratings=[1, 2, 3, 4, 5])
+
+
+@pytest.mark.parametrize("types", [None, ["view", "view", "buy", "view", "view"]])
+def test_events_that_come_again_are_no_error(types):
+    times = [5, 1, 3, 9, 2]
+    data = Interactions.from_arrays([1, 2, 1, 1, 2], [7, 7, 7, 7, 7], types=types, timestamps=times)
+    assert (len(data), data.merged_rows) == ((2, 3) if types is None else (3, 2))
+    assert data.weights is None
+    assert sorted(data.timestamps.tolist()) == ([2, 9] if types is None else [2, 3, 9])
+
+
+def test_events_are_counted():
+    data = Interactions.from_arrays([1, 2, 1, 1], [7, 7, 7, 8], timestamps=[5, 1, 3, 2], duplicates="count")
+    assert data.weights.tolist() == [2, 1, 1]
+    assert data.timestamps.tolist() == [5, 2, 1]
+    assert Interactions.from_arrays([1, 2], [7, 7], duplicates="count").weights.tolist() == [1, 1]
+    with pytest.raises(DataError, match=r"counts rows without ratings and weights.*use duplicates='sum'"):
+        Interactions.from_arrays([1, 1], [7, 7], ratings=[1, 2], duplicates="count")
 
 
 def test_types_make_pairs_different():
     assert len(Interactions.from_arrays([1, 1], [2, 2], types=["view", "buy"])) == 2
     with pytest.raises(DataError, match="row 2: user 1 and item 2 with type 'buy' must occur once"):
-        Interactions.from_arrays([1, 1], [2, 2], types=["buy", "buy"])
+        Interactions.from_arrays([1, 1], [2, 2], types=["buy", "buy"], weights=[1, 2])
 
 
 @pytest.mark.parametrize("rule", ["sum", "max"])

@@ -14,6 +14,9 @@ from topnrank.evaluation import protocols
 from topnrank.evaluation.metrics import parse_metrics
 from topnrank.testing.base import small_data
 
+pytestmark = pytest.mark.filterwarnings("ignore:every test row is relevant")
+"""Lists of relevant items alone are fine where the arithmetic is tested."""
+
 METRICS = ["novelty@2", "popularity@2", "novelty@5", "popularity@5", "coverage@2"]
 
 

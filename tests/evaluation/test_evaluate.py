@@ -1,14 +1,19 @@
 """Who and what is counted, and the errors."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
 
 from support.fixed_ranker import FixedRanker
+from topnrank.data.feedback.liked import LikedRule
 from topnrank.data.interactions import Interactions
-from topnrank.errors import DataError, DivergenceError, ParameterError
+from topnrank.errors import DataError, DivergenceError, ParameterError, TopNRankWarning
 from topnrank.evaluation import evaluate
+
+pytestmark = pytest.mark.filterwarnings("ignore:every test row is relevant")
+"""Lists of relevant items alone are fine where the arithmetic is tested."""
 
 SCORES = [[4.0, 3.0, 2.0, 1.0], [1.0, 2.0, 3.0, 4.0]]
 
@@ -31,7 +36,10 @@ def test_unknown_users_are_counted():
 
 def test_numbers_that_say_nothing_are_told():
     all_relevant, some = rows([0, 0], [0, 1]), rows([0, 0], [0, 1], ratings=[5.0, 1.0])
-    assert "all orders have the same ndcg" in evaluate(FixedRanker(SCORES), all_relevant, metrics="ndcg").convention
+    with pytest.warns(TopNRankWarning, match="every test row is relevant .* nothing is measured"):
+        told = evaluate(FixedRanker(SCORES), all_relevant, metrics="ndcg")
+    assert told.all_relevant
+    assert "all orders have the same ndcg" in told.convention
     assert "all orders" not in evaluate(FixedRanker(SCORES), some, metrics="ndcg").convention
     by_catalog = evaluate(FixedRanker(SCORES), all_relevant, metrics="ndcg", protocol="catalog")
     assert "all orders" not in by_catalog.convention
@@ -90,8 +98,8 @@ def test_relevance_comes_from_ratings_then_weights_then_rows():
     assert evaluate(model, both, metrics="mrr", relevant=2)["mrr"] == 1
     by_weight = evaluate(model, both, metrics=["mrr", "precision"], relevant=None)
     assert (by_weight["precision"], "relevant: weight > 0" in by_weight.convention) == (0.5, True)
-    plain = evaluate(model, rows(users, items), metrics="precision")
-    assert (plain["precision"], "relevant: every test row" in plain.convention) == (1, True)
+    plain = evaluate(model, rows(users, items), protocol="catalog", metrics="precision@1")
+    assert (plain["precision@1"], "relevant: every test row" in plain.convention) == (1, True)
 
 
 def test_several_feedback_types_of_an_item_are_one_candidate():
@@ -146,7 +154,7 @@ def test_a_model_may_return_a_read_only_block():
 def test_bad_arguments_are_named():
     model, data = FixedRanker(SCORES), rows([0, 0], [0, 1], ratings=[0.2, 0.9])
     with pytest.raises(DataError, match=r"rating >= 4: values lie between 0.2 and 0.9; set relevant"):
-        evaluate(model, data)
+        evaluate(model, data, relevant=4)
     with pytest.raises(ParameterError, match="'rated', 'catalog'"):
         evaluate(model, data, protocol="catalogue")
     with pytest.raises(ParameterError, match="num_threads"):
@@ -159,3 +167,54 @@ def test_bad_arguments_are_named():
         evaluate(model, rows([0, 0], [0, 1], ratings=[-3.0, 5.0]), metrics="err")
     with pytest.raises(DataError, match="none of the 1 users"):
         evaluate(model, rows([0, 9], [0, 1], ratings=[1.0, 5.0]))
+
+
+# -- what a model was trained for, and whom it has never seen --------------------------------------------------------------
+
+
+def test_a_model_is_measured_on_its_own_task():
+    model, data = FixedRanker(SCORES), rows([0, 0], [0, 1], ratings=[5.0, 1.0])
+    assert evaluate(model, data, metrics="mrr").protocol == "rated"
+    model.task_ = "catalog"
+    assert evaluate(model, data, metrics="mrr").protocol == "catalog"
+    del FixedRanker.task_
+    try:
+        del model.task_
+        assert evaluate(model, data, metrics="mrr").protocol == "catalog"
+    finally:
+        FixedRanker.task_ = "rated"
+
+
+def test_a_model_is_measured_by_its_own_rule():
+    model, data = FixedRanker(SCORES), rows([0, 0, 0], [0, 1, 2], ratings=[8.0, 4.0, 1.0])
+    assert evaluate(model, data, metrics="mrr").rule == "rating >= 8, four fifths of the scale 1 to 8"
+    model.liked_rule_ = LikedRule(4.0)
+    assert evaluate(model, data, metrics="mrr").rule == "rating >= 4"
+    assert evaluate(model, data, metrics="mrr", relevant=1.5).rule == "rating >= 1.5"
+
+
+def test_a_rule_that_takes_nearly_all_is_told():
+    ratings = [1.0, *range(4, 10), *range(4, 10), *range(4, 10)]
+    data = rows([0] * 19, range(19), ratings=ratings)
+    model = FixedRanker([list(range(19))])
+    with pytest.warns(
+        TopNRankWarning, match=r"94.7% of the test rows count .*their ratings are 1 to 9.*set relevant to"
+    ):
+        evaluate(model, data, relevant=4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        evaluate(model, data)
+
+
+def test_users_and_items_without_training_rows_are_told_apart():
+    model = FixedRanker(SCORES, seen=[[2], []])
+    model.task_ = "catalog"
+    result = evaluate(model, rows([0, 1, 1], [3, 2, 3]), metrics=["mrr", "hit@1"])
+    assert (result.n_users, result.n_users_without_rows, result.n_items_without_rows) == (2, 1, 1)
+    alone = evaluate(model, rows([0], [3]), metrics=["mrr", "hit@1"])
+    assert result.known == alone.values == alone.known
+    assert result.values != result.known
+    assert "1 of the 2 users have no training row; over the 1 others: mrr " in result.convention
+    assert "1 test items have no training row" in result.convention
+    assert result.to_dict()["known"] == result.known
+    assert "no training row" not in evaluate(model, rows([0], [2]), metrics="mrr", exclude_seen=False).convention

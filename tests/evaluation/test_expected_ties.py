@@ -10,6 +10,12 @@ from topnrank.data.interactions import Interactions
 from topnrank.evaluation import evaluate
 from topnrank.evaluation._metrics_kernel import stop_chances
 
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:every test row is relevant"),
+    pytest.mark.filterwarnings("ignore:.* of the test rows count as relevant"),
+]
+"""Lists of relevant items alone are fine where the arithmetic is tested."""
+
 KINDS = ("ndcg", "ndcg_graded", "map", "mrr", "err", "precision", "recall", "hit")
 NAMES = [f"{kind}{cut}" for kind in KINDS for cut in ("@1", "@2", "@4", "")]
 
@@ -35,7 +41,7 @@ def _auc(candidates, n_unretrieved=0):
 def test_rated_lists_equal_the_mean_over_all_orders(rows):
     candidates = [(score, rating >= 4, rating) for score, rating in rows]
     data = Interactions.from_arrays([0] * len(rows), range(len(rows)), ratings=[float(r) for _, r in rows])
-    result = evaluate(FixedRanker([[score for score, _ in rows]]), data, metrics=[*NAMES, "auc"])
+    result = evaluate(FixedRanker([[score for score, _ in rows]]), data, relevant=4, metrics=[*NAMES, "auc"])
     labels = [row[1:] for row in candidates]
     for name in NAMES:
         expected = expected_metric(
@@ -58,7 +64,7 @@ def test_catalog_lists_equal_the_mean_over_all_orders(catalog, unknown):
     data = Interactions.from_arrays([0] * len(tested), list(tested), ratings=[float(r) for r in tested.values()])
     seen = [item for item, (_, kind, _) in enumerate(catalog) if kind == "seen"]
     model = FixedRanker([[score for score, _, _ in catalog]], seen=[seen])
-    result = evaluate(model, data, protocol="catalog", metrics=[*NAMES, "auc"])
+    result = evaluate(model, data, relevant=4, protocol="catalog", metrics=[*NAMES, "auc"])
     grades = [(score, tested.get(item, 0)) for item, (score, kind, _) in enumerate(catalog) if kind != "seen"]
     candidates = [(score, grade >= 4, grade) for score, grade in grades]
     labels = [(rating >= 4, rating) for rating in tested.values()]

@@ -5,6 +5,7 @@ from topnrank.data.datasets.fetch import load_dataset, load_titles
 from topnrank.data.datasets.synthetic import Planted, Recipe, plant, synthetic
 from topnrank.data.feedback.grades import Grades, Relevance
 from topnrank.data.feedback.policies import (
+    Amounts,
     Centered,
     ConversionRate,
     EventWeights,
@@ -17,9 +18,11 @@ from topnrank.data.feedback.policies import (
 from topnrank.data.feedback.recency import Recency
 from topnrank.data.ids import IdMap
 from topnrank.data.interactions import Interactions
+from topnrank.data.order import OrderFacts, order_facts
 from topnrank.data.readers.read import read
 
 __all__ = [
+    "Amounts",
     "Centered",
     "ConversionRate",
     "EventWeights",
@@ -28,6 +31,7 @@ __all__ = [
     "IdMap",
     "Interactions",
     "ItemCount",
+    "OrderFacts",
     "Planted",
     "Recency",
     "Recipe",
@@ -39,6 +43,7 @@ __all__ = [
     "demo_titles",
     "load_dataset",
     "load_titles",
+    "order_facts",
     "plant",
     "read",
     "synthetic",

@@ -1,6 +1,6 @@
 """Repeated (user, item) rows: how they are ordered, merged, or refused."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -81,7 +81,7 @@ def _sums(values: Float32Array | None, starts: Int64Array) -> Float32Array | Non
     return totals
 
 
-DUPLICATE_RULES = ("error", "last", "sum", "max")
+DUPLICATE_RULES = ("error", "last", "sum", "max", "count")
 """How rows of the same user and item (and type) are treated."""
 
 _CODES = ("user_codes", "item_codes")
@@ -104,15 +104,14 @@ class CodedColumns:
 
     def reorder(self, positions: Int64Array) -> Self:
         """The rows at `positions`, in that order."""
-        return self._each((*_CODES, *_VALUES), lambda values: values[positions])
+        columns = {name: getattr(self, name) for name in (*_CODES, *_VALUES)}
+        return replace(self, **{name: values[positions] for name, values in columns.items() if values is not None})
 
     def detached(self) -> Self:
         """The rows in memory of their own: values may still be views of arrays that the caller can change."""
-        return self._each(_VALUES, lambda values: values if values.flags.owndata else values.copy())
-
-    def _each(self, columns: tuple[str, ...], change: Callable[[NDArray[Any]], Any]) -> Self:
-        present = {name: getattr(self, name) for name in columns if getattr(self, name) is not None}
-        return replace(self, **{name: change(values) for name, values in present.items()})
+        columns = {name: getattr(self, name) for name in _VALUES}
+        views = {name: values for name, values in columns.items() if values is not None and not values.flags.owndata}
+        return replace(self, **{name: values.copy() for name, values in views.items()})
 
     def cells(self) -> Int32Array:
         """One number below `n_cells` for each (item, type)."""
@@ -136,8 +135,18 @@ class CodedColumns:
         return keys
 
 
+def rule_for_rows(rule: str, *, valued: bool) -> str:
+    """The rule for rows with or without ratings or weights: an event without a value that comes again is no error."""
+    return "last" if rule == "error" and not valued else rule
+
+
 def unique_rows(rows: CodedColumns, rule: str, locate: Locate) -> tuple[CodedColumns, int]:
     """`rows` in CSR order with duplicates treated by `rule`, and how many rows were merged away."""
+    valued = rows.ratings is not None or rows.weights is not None
+    rule = rule_for_rows(rule, valued=valued)
+    if rule == "count":
+        check_countable(valued=valued)
+        rows, rule = replace(rows, weights=np.ones(len(rows.user_codes), np.float32)), "sum"
     if len(rows.user_codes) >= many_rows.MANY and many_rows.CsrOrder.fits(len(rows.user_codes), rows.n_cells):
         arranged = _arranged(rows)
         if arranged is not None:
@@ -153,6 +162,14 @@ def unique_rows(rows: CodedColumns, rule: str, locate: Locate) -> tuple[CodedCol
         raise _duplicate_error(rows, order, is_first, locate)
     starts = np.flatnonzero(is_first)
     return _merge(rows.reorder(order), starts, rule), len(order) - len(starts)
+
+
+def check_countable(*, valued: bool) -> None:
+    """DataError for rows that say more than that something happened."""
+    if valued:
+        raise DataError(
+            "duplicates='count' counts rows without ratings and weights, and the data has some; use duplicates='sum'"
+        )
 
 
 def _arranged(rows: CodedColumns) -> CodedColumns | None:
@@ -187,7 +204,7 @@ def _valued(rows: CodedColumns, rule: str) -> Float32Array:
     value = rows.weights if rows.ratings is None else rows.ratings
     if value is None:
         raise DataError(
-            f"duplicates={rule!r} needs a rating or weight column and the data has neither; use duplicates='last'"
+            f"duplicates={rule!r} needs a rating or weight column and the data has neither; use duplicates='count'"
         )
     return value
 

@@ -6,7 +6,6 @@ from dataclasses import asdict, astuple, dataclass
 from difflib import get_close_matches
 from typing import Any, Protocol, runtime_checkable
 
-import numpy as np
 import pyarrow as pa
 
 from topnrank.data.columns import Column, Locate, numbers, timestamps
@@ -55,21 +54,19 @@ def resolve_columns(names: Sequence[str], given: Mapping[str, str | None], *, so
         free = [name for name in names if bare[name] in usual and name not in chosen.values()]
         if role not in chosen and free:
             chosen[role] = min(free, key=lambda name: usual.index(bare[name]))
-    _check_roles(names, chosen, source)
+    check_columns(names, chosen, source=source)
     for role in ("user", "item"):
         if role not in chosen:
             raise DataError(f"{source}: no {role} column among {_listed(names)}; name it with {role}='...'")
     return Columns(**chosen)
 
 
-def check_columns(names: Sequence[str], columns: Columns, *, source: str = "frame") -> None:
-    """Raise a DataError unless every column is there once and has one role only."""
-    _check_roles(names, {role: name for role, name in asdict(columns).items() if name is not None}, source)
-
-
-def _check_roles(names: Sequence[str], chosen: Mapping[str, str], source: str) -> None:
+def check_columns(names: Sequence[str], chosen: Mapping[str, str | None], *, source: str = "frame") -> None:
+    """Raise a DataError unless every column `chosen` for a role is there once and has one role only."""
     roles: dict[str, str] = {}
     for role, name in chosen.items():
+        if name is None:
+            continue
         count = names.count(name)
         if count > 1:
             raise DataError(f"{source}: {count} columns are named {name!r}; rename all but the one to use as {role}")
@@ -94,7 +91,11 @@ def as_table(frame: Any) -> pa.Table:
     if isinstance(frame, Mapping):
         return pa.table({name: _as_array(name, values) for name, values in _same_length(frame).items()})
     if isinstance(frame, _ArrowStream):
-        return pa.table(frame)
+        try:
+            return pa.table(frame)
+        except (pa.ArrowException, ValueError, OverflowError) as problem:
+            reason = str(problem.args[0] if problem.args else problem).splitlines()[0]
+            raise DataError(f"the frame: the values of a column must be of one type ({reason}); convert it") from None
     raise DataError(
         "a frame must be a pandas, polars, Arrow or DuckDB one (with __arrow_c_stream__) or a dict of arrays,"
         f" got {type(frame).__name__}"
@@ -103,7 +104,7 @@ def as_table(frame: Any) -> pa.Table:
 
 def rows_of_table(table: pa.Table, columns: Columns, *, source: str, locate: Locate) -> CodedColumns:
     """The checked columns of a table, rows in the order of the table."""
-    check_columns(table.column_names, columns, source=source)
+    check_columns(table.column_names, asdict(columns), source=source)
     if table.num_rows == 0:
         raise DataError(f"{source}: no rows; at least one interaction is needed")
 
@@ -148,14 +149,20 @@ def _as_array(name: str, values: Any) -> pa.Array | pa.ChunkedArray:
         return values
     try:
         return pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as problem:
+    except OverflowError:
+        raise DataError(f"column {name!r}: integers must fit 64 bits; give such ids as text") from None
+    except UnicodeEncodeError:
+        raise DataError(
+            f"column {name!r}: holds text that is no Unicode (lone surrogates); decode it properly"
+        ) from None
+    except (ValueError, pa.ArrowException) as problem:
         raise DataError(
             f"column {name!r}: the values must be of one type in one dimension, {str(problem).splitlines()[0]}"
         ) from None
 
 
 def _same_length(arrays: Mapping[str, Any]) -> Mapping[str, Any]:
-    lengths = {name: len(values) if np.ndim(values) else 0 for name, values in arrays.items()}
+    lengths = {name: len(values) if hasattr(values, "__len__") else 0 for name, values in arrays.items()}
     if len(set(lengths.values())) > 1:
         found = ", ".join(f"{name!r} {length}" for name, length in lengths.items())
         raise DataError(f"all columns must have the same number of rows, got {found}")

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, Self, final
 
@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from topnrank._checks import one_of, require_integer
 from topnrank._csr import indptr_from_counts, row_owner
-from topnrank._typing import BoolArray, Float32Array, IdArray, Int32Array, Int64Array, IntArray
+from topnrank._typing import BoolArray, Float32Array, Int32Array, Int64Array, IntArray
 from topnrank.data.columns import Column, Locate, numbers, rows_of
 from topnrank.data.duplicates import DUPLICATE_RULES, CodedColumns, unique_rows
 from topnrank.data.frames import Columns, as_table, resolve_columns, rows_of_table
 from topnrank.data.ids import IdMap
+from topnrank.data.scale import RatingCounts
 from topnrank.errors import DataError, ParameterError
 
 _DTYPES: Mapping[str, type[np.generic]] = {
@@ -57,8 +58,14 @@ class Interactions:
     """(n_rows,) seconds, or whatever integer clock the data has."""
     merged_rows: int = 0
     """How many rows the rule for duplicates merged away when the data was read."""
+    n_users: int = field(init=False)
+    """Number of users, those without rows included."""
+    n_items: int = field(init=False)
+    """Number of items, those without rows included."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "n_users", len(self.users.ids))
+        object.__setattr__(self, "n_items", len(self.items.ids))
         for name, dtype in _DTYPES.items():
             if (values := getattr(self, name)) is not None:
                 frozen = np.ascontiguousarray(values, dtype=dtype).view()
@@ -72,22 +79,17 @@ class Interactions:
         columns = [name for name in ("ratings", "types", "weights", "timestamps") if getattr(self, name) is not None]
         return f"Interactions({len(self)} rows, {self.n_users} users, {self.n_items} items{', '.join(['', *columns])})"
 
-    @property
-    def n_users(self) -> int:
-        """Number of users, those without rows included."""
-        return len(self.users)
-
-    @property
-    def n_items(self) -> int:
-        """Number of items, those without rows included."""
-        return len(self.items)
-
     @cached_property
     def user_index(self) -> Int32Array:
         """User number of each row, (n_rows,)."""
         index = row_owner(self.indptr, np.int32)
         index.flags.writeable = False
         return index
+
+    @cached_property
+    def rating_counts(self) -> RatingCounts | None:
+        """How often each rating occurs; None where there are none."""
+        return None if self.ratings is None or not len(self) else RatingCounts.of(self.ratings)
 
     @property
     def pair_starts(self) -> BoolArray:
@@ -98,21 +100,21 @@ class Interactions:
 
     def take(self, rows: IntArray | BoolArray) -> Self:
         """The rows of a mask or of ascending positions, with the same id maps."""
-        positions = self._positions(rows)
+        chosen: NDArray[Any] = np.asarray(rows)
+        if chosen.dtype == np.bool_:
+            if chosen.shape != (len(self),):
+                raise ParameterError(f"a mask of rows must have shape ({len(self)},), got {chosen.shape}")
+            positions = np.flatnonzero(chosen)
+        else:
+            positions = chosen.astype(np.int64)
+            ascends = np.all(positions[1:] > positions[:-1])
+            if len(chosen) and (chosen[0] < 0 or chosen[-1] >= len(self) or not ascends):
+                raise ParameterError(
+                    f"row positions must be ascending, unique and from 0 to {len(self) - 1}; sort them"
+                )
         columns = {name: getattr(self, name) for name in _DTYPES if name != "indptr"}
         taken = {name: values[positions] for name, values in columns.items() if values is not None}
         return replace(self, indptr=np.searchsorted(positions, self.indptr), **taken)
-
-    def _positions(self, chosen: IntArray | BoolArray) -> Int64Array:
-        rows: NDArray[Any] = np.asarray(chosen)
-        if rows.dtype == np.bool_:
-            if rows.shape != (len(self),):
-                raise ParameterError(f"a mask of rows must have shape ({len(self)},), got {rows.shape}")
-            return np.flatnonzero(rows)
-        positions = rows.astype(np.int64)
-        if len(rows) and (rows[0] < 0 or rows[-1] >= len(self) or np.any(positions[1:] <= positions[:-1])):
-            raise ParameterError(f"row positions must be ascending, unique and from 0 to {len(self) - 1}; sort them")
-        return positions
 
     def compact(self) -> Self:
         """Without the users and items that have no rows."""
@@ -159,7 +161,13 @@ class Interactions:
         """Hex digest of all content and ids: the same data has the same digest, in whatever order it was read."""
         digest = hashlib.blake2b(digest_size=16)
         for ids in (self.users.ids, self.items.ids, np.array(self.type_names, dtype=object)):
-            _digest_ids(digest, ids)
+            if ids.dtype.kind == "i":
+                digest.update(f"integers {len(ids)}".encode())
+                digest.update(ids.data)
+            else:
+                encoded = [text.encode() for text in ids.tolist()]
+                digest.update(f"texts {[len(text) for text in encoded]}".encode())
+                digest.update(b"".join(encoded))
         for name in _DTYPES:
             values = getattr(self, name)
             digest.update(f"{name} {None if values is None else len(values)}".encode())
@@ -248,9 +256,10 @@ class Interactions:
         source
             What error messages call the table.
         duplicates
-            Rows of one user and item (and type): "error"; "last", by timestamp, else by row; "sum" of ratings and
-            weights with the latest timestamp; "max", the row of the largest rating, else weight. In ties the latest
-            row stays. `merged_rows` counts what was merged.
+            Rows of one user and item (and type): "error", which without ratings and weights means "last"; "last", by
+            timestamp, else by row; "sum" of ratings and weights with the latest timestamp; "max", the row of the largest
+            rating, else weight; "count": how many there are becomes the weight. In ties the latest row stays.
+            `merged_rows` counts what was merged.
         locate
             Describes a 0-based row in error messages; "<source>, row <number from 1>" when None.
         """
@@ -278,6 +287,10 @@ class Interactions:
 
         if not issparse(matrix):
             raise DataError(f"matrix must be a SciPy sparse matrix or array, got {type(matrix).__name__}; convert it")
+        if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
+            raise DataError(
+                f"matrix must hold real numbers in two dimensions, got {matrix.dtype} of shape {matrix.shape}; convert it"
+            )
         coo = matrix.tocoo()
         entries = Column(values, pa.chunked_array([coo.data]), lambda k: f"matrix entry ({coo.row[k]}, {coo.col[k]})")
         users, user_numbers = _ids_of_axis(user_ids, matrix.shape[0], "user_ids")
@@ -291,18 +304,9 @@ class Interactions:
     @classmethod
     def _of_rows(cls, rows: CodedColumns, duplicates: str, locate: Locate) -> Self:
         rows, merged = unique_rows(rows, duplicates, locate)
-        return cls(
-            users=rows.users,
-            items=rows.items,
-            indptr=np.searchsorted(rows.user_codes, np.arange(len(rows.users) + 1, dtype=np.int32)),  # they are sorted
-            indices=rows.item_codes,
-            ratings=rows.ratings,
-            types=rows.types,
-            type_names=rows.type_names,
-            weights=rows.weights,
-            timestamps=rows.timestamps,
-            merged_rows=merged,
-        )
+        indptr = np.searchsorted(rows.user_codes, np.arange(len(rows.users) + 1, dtype=np.int32))  # they are sorted
+        columns = {name: getattr(rows, name) for name in ("ratings", "types", "type_names", "weights", "timestamps")}
+        return cls(rows.users, rows.items, indptr, rows.item_codes, merged_rows=merged, **columns)
 
 
 def _ids_of_axis(ids: Any, length: int, name: str) -> tuple[IdMap, Int32Array]:
@@ -310,16 +314,6 @@ def _ids_of_axis(ids: Any, length: int, name: str) -> tuple[IdMap, Int32Array]:
     if len(numbers) != length or len(id_map) != length:
         raise DataError(f"{name} must be {length} different ids, got {len(numbers)} with {len(id_map)} different ones")
     return id_map, numbers
-
-
-def _digest_ids(digest: Any, ids: IdArray) -> None:
-    if ids.dtype.kind == "i":
-        digest.update(f"integers {len(ids)}".encode())
-        digest.update(ids.data)
-        return
-    encoded = [text.encode() for text in ids.tolist()]
-    digest.update(f"texts {[len(text) for text in encoded]}".encode())
-    digest.update(b"".join(encoded))
 
 
 def check_interactions(data: object) -> None:

@@ -4,6 +4,15 @@ from topnrank.evaluation.evaluate import evaluate
 from topnrank.evaluation.labels import Ranker
 from topnrank.evaluation.metrics import METRICS
 from topnrank.evaluation.result import Evaluation
-from topnrank.evaluation.splits import split_last, split_per_user, split_time
+from topnrank.evaluation.splits import split_last, split_last_session, split_per_user, split_time
 
-__all__ = ["METRICS", "Evaluation", "Ranker", "evaluate", "split_last", "split_per_user", "split_time"]
+__all__ = [
+    "METRICS",
+    "Evaluation",
+    "Ranker",
+    "evaluate",
+    "split_last",
+    "split_last_session",
+    "split_per_user",
+    "split_time",
+]

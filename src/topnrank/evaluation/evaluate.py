@@ -1,18 +1,19 @@
 """`evaluate`: how well a model ranks held-out rows."""
 
-from collections.abc import Sequence
-from numbers import Integral, Real
+import warnings
+from collections.abc import Mapping, Sequence
+from numbers import Integral
 from typing import Literal
 
 import numpy as np
 
 from topnrank._checks import one_of
 from topnrank._typing import BoolArray, Float64Array
-from topnrank.data.feedback.policies import LIKED_FROM
+from topnrank.data.feedback.liked import Relevant
 from topnrank.data.interactions import Interactions
-from topnrank.errors import DataError, ParameterError
+from topnrank.errors import DataError, ParameterError, TopNRankWarning
 from topnrank.evaluation.labels import Ranker, check_overlap, match, relevance
-from topnrank.evaluation.metrics import DEFAULT_METRICS, GRADED, Metric, parse_metrics
+from topnrank.evaluation.metrics import ACCURACY, DEFAULT_METRICS, GRADED, Metric, parse_metrics
 from topnrank.evaluation.protocols import PROTOCOLS, Ranking, rank_catalog, rank_rated
 from topnrank.evaluation.result import Evaluation
 from topnrank.kernels.jit import threads
@@ -22,9 +23,9 @@ def evaluate(
     model: Ranker,
     test: Interactions,
     *,
-    protocol: Literal["rated", "catalog"] = "rated",
+    protocol: Literal["auto", "rated", "catalog"] = "auto",
     metrics: str | Sequence[str] = DEFAULT_METRICS,
-    relevant: float | None = LIKED_FROM,
+    relevant: Relevant = "auto",
     exclude_seen: bool = True,
     num_threads: int = 0,
 ) -> Evaluation:
@@ -40,13 +41,14 @@ def evaluate(
         Held-out rows.
     protocol
         "rated" ranks the user's own test items (the paper's protocol); "catalog" all items of the model, never a
-        sample of them.
+        sample of them. "auto" is what the model was trained for; "catalog" for models without training.
     metrics
         Names such as "ndcg@10", "map", "auc"; without "@k" the whole list counts. Beyond accuracy "coverage@10" (fraction
         of the items in anybody's top 10), "novelty@10" (self-information of the items there) and "popularity@10" (how much
         more popular they are than the user's training items).
     relevant
-        Lowest rating of a relevant row. With None, or where there are no ratings: weight > 0 if the data have
+        Lowest rating of a relevant row. "auto" is the rule that the model learned by; of a model without one, the upper
+        fifth of the scale of the test ratings. With None, or where there are no ratings: weight > 0 if the data have
         weights, else every row.
     exclude_seen
         Whether "catalog" leaves out the items each user has in training; test rows among them are left out, too.
@@ -58,49 +60,65 @@ def evaluate(
     DataError
         If no row is relevant, no user or item of the test data is known to the model, or no relevant row is left.
     """
-    one_of("protocol", protocol, PROTOCOLS)
-    _check_arguments(test, relevant, num_threads)
+    _check_arguments(test, num_threads)
+    chosen = own_protocol(model) if one_of("protocol", protocol, ("auto", *PROTOCOLS)) == "auto" else protocol
     wanted = parse_metrics(metrics)
-    flags, rule = relevance(test, relevant)
-    matched = match(model, test, flags, graded=any(metric.kind in GRADED for metric in wanted))
+    relevant_test = relevance(test, relevant, getattr(model, "liked_rule_", None))
+    matched = match(model, test, relevant_test.flags, graded=any(metric.kind in GRADED for metric in wanted))
     check_overlap(model, test, matched)
+    if any(metric.kind in ACCURACY for metric in wanted) and (complaint := relevant_test.complaint(chosen)):
+        warnings.warn(complaint, TopNRankWarning, stacklevel=2)
     labels = matched.labels
     with threads(num_threads):
-        if protocol == "rated":
+        if chosen == "rated":
             ranking = rank_rated(model, labels, wanted)
         else:
             ranking = rank_catalog(model, labels, wanted, exclude_seen=exclude_seen)
     check_rows_left(len(labels.items), ranking.n_seen)
     counted, per_user = user_values(ranking, wanted)
-    defined = {name: values[~np.isnan(values)] for name, values in per_user.items()}
-    means = {name: float(values.mean()) if len(values) else float("nan") for name, values in defined.items()}
+    defined = {name: int((~np.isnan(values)).sum()) for name, values in per_user.items()}
+    means = means_over(per_user, counted)
     coverage = {metric.name: ranking.top.coverage(metric.cut) for metric in wanted if metric.kind == "coverage"}
     n_users = int(counted.sum())
+    has_rows = np.diff(model.seen_indptr)[labels.users] > 0
+    tested = np.unique(labels.items[labels.items >= 0])
     return Evaluation(
         values={metric.name: (means | coverage)[metric.name] for metric in wanted},
         per_user=per_user,
         user_ids=matched.user_ids,
-        protocol=protocol,
+        protocol=chosen,
         exclude_seen=exclude_seen,
-        rule=rule,
+        rule=relevant_test.rule,
         all_relevant=bool(labels.relevant.all()),
         n_users=n_users,
         n_excluded=len(counted) - n_users,
         n_unknown_users=matched.n_unknown_users,
         n_unknown_items=matched.n_unknown_items,
+        n_users_without_rows=int((counted & ~has_rows).sum()),
+        n_items_without_rows=int((~np.isin(tested, model.seen_indices)).sum()),
+        known=means_over(per_user, has_rows) | coverage,
         n_seen=ranking.n_seen,
-        undefined={name: n_users - len(values) for name, values in defined.items() if len(values) < n_users},
+        undefined={name: n_users - count for name, count in defined.items() if count < n_users},
     )
 
 
-def _check_arguments(test: object, relevant: object, num_threads: object) -> None:
+def own_protocol(model: Ranker) -> str:
+    """The protocol of what a model was trained for; "catalog" for models that do not say."""
+    return str(getattr(model, "task_", "catalog"))
+
+
+def means_over(per_user: Mapping[str, Float64Array], users: BoolArray) -> dict[str, float]:
+    """The mean of each metric over those of the `users` for whom it is defined; NaN if there is none."""
+    defined = {name: values[users & ~np.isnan(values)] for name, values in per_user.items()}
+    return {name: float(values.mean()) if len(values) else float("nan") for name, values in defined.items()}
+
+
+def _check_arguments(test: object, num_threads: object) -> None:
     if not isinstance(test, Interactions):
         raise ParameterError(
             f"evaluate needs Interactions, got {type(test).__name__}; make them with topnrank.read(path) or "
             "Interactions.from_frame(frame)"
         )
-    if not (relevant is None or isinstance(relevant, Real)):
-        raise ParameterError(f"relevant must be a rating or None, got {relevant!r}")
     if not isinstance(num_threads, Integral) or num_threads < 0:
         raise ParameterError(f"num_threads must be 0 (all) or more, got {num_threads!r}")
 

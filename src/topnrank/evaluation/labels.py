@@ -2,14 +2,15 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol, Self
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 
 from topnrank._typing import BoolArray, Float32Array, Float64Array, IdArray, Int32Array, Int64Array, IntArray
+from topnrank.data.feedback.liked import LikedRule, rule_for
 from topnrank.data.ids import IdMap
 from topnrank.data.interactions import Interactions
-from topnrank.errors import DataError, ParameterError
+from topnrank.errors import DataError
 
 
 class Ranker(Protocol):
@@ -59,11 +60,6 @@ class Labels:
     def owner(self) -> Int64Array:
         """(n_rows,) position in `users` of each row's user."""
         return np.repeat(np.arange(len(self.users)), np.diff(self.indptr))
-
-    @property
-    def n_relevant(self) -> Float64Array:
-        """(n_users,) relevant rows of each user."""
-        return np.bincount(self.owner, weights=self.relevant, minlength=len(self.users)).astype(np.float64)
 
     def between(self, first: int, last: int) -> Self:
         """The labels of the users at the positions first, ..., last - 1."""
@@ -161,31 +157,71 @@ def check_overlap(model: Ranker, test: Interactions, matched: Matched) -> None:
     )
 
 
-def relevance(test: Interactions, threshold: float | None) -> tuple[Float64Array, str]:
-    """(n_rows,) 1.0 for relevant rows, else 0.0, and the rule in words; raises DataError if no row is relevant."""
+class RelevantRows(NamedTuple):
+    """Which test rows are relevant, and by what."""
+
+    flags: Float64Array
+    """(n_rows,) 1.0 for relevant rows, else 0.0"""
+    rule: str
+    """In words"""
+    values: Float32Array | None
+    """What decides: ratings or weights; None where every row is relevant"""
+    share: float
+    """How much of the rows a chosen rating makes relevant; 0 where no rating was chosen"""
+
+    def complaint(self, protocol: str) -> str | None:
+        """Why numbers by these rows say little or nothing, and what to do; None where they do not."""
+        if protocol == "rated" and self.says_nothing:
+            return (
+                f"every test row is relevant ({self.rule}), so that under the protocol 'rated' every order has the same "
+                f"value and nothing is measured; set relevant higher, or rank all items with protocol='catalog'"
+            )
+        if self.share <= MOST_RELEVANT or self.values is None:
+            return None
+        seen = f"{self.values.min():g} to {self.values.max():g}"
+        return (
+            f"{self.share:.1%} of the test rows count as relevant ({self.rule}; their ratings are {seen}), so that these "
+            "numbers tell models hardly apart; set relevant to the lowest rating that counts as liked"
+        )
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether all rows are relevant, so that no order of them is better than another."""
+        return bool(self.flags.all())
+
+
+MOST_RELEVANT = 0.9
+"""Where more than this share of the rows is relevant, numbers hardly tell models apart."""
+
+
+def relevance(test: Interactions, relevant: object, known: LikedRule | None = None) -> RelevantRows:
+    """The relevant test rows by an argument `relevant` of `evaluate`; `known` is the rule of the model.
+
+    Raises DataError if no row is relevant.
+    """
     if len(test) == 0:
         raise DataError("the test data have no rows; split the data so that some are held out")
-    if threshold is not None and not np.isfinite(threshold):
-        raise ParameterError(f"relevant must be a finite rating or None, got {threshold}")
-    if test.types is not None and test.ratings is None and test.weights is None and threshold is not None:
+    rule = rule_for(relevant, known, test.rating_counts)
+    if test.types is not None and test.ratings is None and test.weights is None and relevant is not None:
         raise DataError(
             "the test rows have feedback types but no weights, so that all of them, dislikes too, would count as relevant; "
             "give model.weigh(test), which weighs them as in training, or relevant=None if all are meant"
         )
-    flags, rule, values = relevant_rows(test, threshold)
-    if values is not None and not flags.any():
-        raise nothing_relevant(rule, float(values.min()), float(values.max()))
-    return flags, rule
+    found = relevant_rows(test, rule)
+    if found.values is not None and not found.flags.any():
+        raise nothing_relevant(found.rule, float(found.values.min()), float(found.values.max()))
+    return found
 
 
-def relevant_rows(test: Interactions, threshold: float | None) -> tuple[Float64Array, str, Float32Array | None]:
-    """As `relevance`, but there may be no relevant row; also returns the values that decide."""
-    values, flags, rule = None, np.ones(len(test), dtype=np.bool_), "every test row"
-    if test.ratings is not None and threshold is not None:
-        values, flags, rule = test.ratings, test.ratings >= threshold, f"rating >= {threshold:g}"
-    elif test.weights is not None:
-        values, flags, rule = test.weights, test.weights > 0, "weight > 0"
-    return flags.astype(np.float64), rule, values
+def relevant_rows(test: Interactions, rule: LikedRule | None) -> RelevantRows:
+    """As `relevance` by a rule that is known, but there may be no relevant row."""
+    if test.ratings is not None and rule is not None:
+        flags = rule.flags(test.ratings).astype(np.float64)
+        share = 0.0 if rule.at is None or not len(test) else float(flags.mean())
+        return RelevantRows(flags, str(rule), test.ratings, share)
+    if test.weights is not None:
+        return RelevantRows((test.weights > 0).astype(np.float64), "weight > 0", test.weights, 0.0)
+    return RelevantRows(np.ones(len(test)), "every test row", None, 0.0)
 
 
 def nothing_relevant(rule: str, least: float, most: float) -> DataError:

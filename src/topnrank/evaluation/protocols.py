@@ -54,6 +54,11 @@ def rank_rated(
     return Ranking(_measure(ranked, above, tied, np.diff(labels.indptr), metrics), top)
 
 
+def users_at_once(n_items: int) -> int:
+    """Users whose scores of all items are held at a time."""
+    return max(1, _BLOCK_BYTES // (4 * n_items))
+
+
 def rank_catalog(
     model: Ranker,
     labels: Labels,
@@ -67,7 +72,7 @@ def rank_catalog(
     Test items the model does not know are in no list, but count as relevant items not found.
     """
     n_users, n_items = len(labels.users), len(model.item_map)
-    size = max(1, _BLOCK_BYTES // (4 * n_items))
+    size = users_at_once(n_items)
     top = TopLists.of(metrics, model, labels.users, item_counts)
     parts, n_seen = [], 0
     for first in range(0, n_users, size):
@@ -135,7 +140,8 @@ def _measure(
         gains = labels.gain[np.lexsort((-labels.gain, owner))] / np.log2(rank + 2.0)
         for column, cut in enumerate(cuts):
             ideal[:, column] = np.bincount(owner, weights=gains * (rank < cut), minlength=len(ideal))
-    return Measured(cuts, sums, auc, ideal, labels.n_relevant, length)
+    n_relevant = np.bincount(labels.owner, weights=labels.relevant, minlength=len(labels.users)).astype(np.float64)
+    return Measured(cuts, sums, auc, ideal, n_relevant, length)
 
 
 def _nan_error(model: Ranker, user: int, item: int) -> DivergenceError:

@@ -46,6 +46,12 @@ class Evaluation:
     """Test users left out because the model does not know them."""
     n_unknown_items: int
     """Test items the model does not know; they rank last (rated) or count as not found (catalog)."""
+    n_users_without_rows: int
+    """Of the `n_users`, how many the model knows by id only: they have no training row."""
+    n_items_without_rows: int
+    """Test items that the model knows by id only."""
+    known: dict[str, float]
+    """As `values`, over the users with training rows alone."""
     n_seen: int
     """Test rows left out because the user has the item in training (catalog)."""
     undefined: dict[str, int]
@@ -84,6 +90,7 @@ class Evaluation:
             f"Mean over {self.n_users} users; users left out: {self.n_excluded} without a relevant item, "
             f"{self.n_unknown_users} unknown to the model"
         )
+        second += self._strangers()
         if self.n_seen:
             second += f"; {self.n_seen} test rows left out as seen in training"
         if self.n_unknown_items:
@@ -95,6 +102,18 @@ class Evaluation:
             )
         return f"{first}. {second}."
 
+    def _strangers(self) -> str:
+        """The users and items that the model has never seen a row of, in words; nothing where there are none."""
+        told = ""
+        if self.n_users_without_rows:
+            others = self.n_users - self.n_users_without_rows
+            means = ", ".join(f"{name} {value:.4f}" for name, value in self.known.items())
+            told = f"; {self.n_users_without_rows} of the {self.n_users} users have no training row"
+            told += f"; over the {others} others: {means}" if others else ""
+        if self.n_items_without_rows:
+            told += f"; {self.n_items_without_rows} test items have no training row"
+        return told
+
     def to_dict(self) -> dict[str, Any]:
         """Everything but the values per user, ready for JSON; an undefined mean is None."""
         return {
@@ -104,6 +123,9 @@ class Evaluation:
             "n_excluded": self.n_excluded,
             "n_unknown_users": self.n_unknown_users,
             "n_unknown_items": self.n_unknown_items,
+            "n_users_without_rows": self.n_users_without_rows,
+            "n_items_without_rows": self.n_items_without_rows,
+            "known": {name: None if math.isnan(value) else value for name, value in self.known.items()},
             "n_seen": self.n_seen,
             "undefined": dict(self.undefined),
             "convention": self.convention,

@@ -12,9 +12,12 @@ import numpy as np
 import pyarrow as pa
 
 from topnrank._typing import Float32Array, FloatArray, IdArray, Int32Array, Int64Array, IntArray
+from topnrank.data.feedback.liked import LikedRule, remembered_rule
+from topnrank.data.feedback.policies import Unary
 from topnrank.data.ids import IdMap
 from topnrank.data.interactions import Interactions
-from topnrank.errors import NotFittedError, ParameterError, UnknownIdError
+from topnrank.errors import DivergenceError, NotFittedError, ParameterError, UnknownIdError
+from topnrank.kernels.jit import threads_for
 from topnrank.models.parameters import Space, check_parameters
 from topnrank.models.serving.filters import RecommendOptions
 from topnrank.scorers.neighbors import SCALE
@@ -40,20 +43,33 @@ class FitInfo:
     """What the number of a row of a history is"""
     feedback: dict[str, Any] | None = None
     """The feedback policy with what it took from the training rows, where other rows need that"""
+    liked: dict[str, Any] | None = None
+    """Which ratings are liked, by `LikedRule`; None where the training rows had no ratings"""
     residual_mean: float | None = None
     """Mean of the ratings' offsets, for histories that know how an item was rated"""
+    rating_unit: float | None = None
+    """What these residuals take for one star of five; None for 1"""
     type_weights: list[float] | None = None
     """Weights of the feedback types that have history vectors of their own"""
     penalties: list[float] | None = None
     """EASE: lambda of likes and of dislikes"""
     dislikes: bool = False
     """EASE: whether dislikes are predictors"""
+    chosen: dict[str, Any] | None = None
+    """Settings that were chosen on held-out rows: what "auto" became, by name"""
+    half_life_days: float | str | None = None
+    """RecentPopularity: after how many days a row counts half, or "never" """
     history: list[dict[str, float]] = field(default_factory=list)
     """One record per round of training"""
     rounds: int | None = None
     best_round: int | None = None
     validation: dict[str, float] | None = None
     """The validation metric of the round that is kept"""
+
+    @property
+    def liked_rule(self) -> LikedRule | None:
+        """Which ratings are liked."""
+        return None if self.liked is None else LikedRule(**self.liked)
 
     def to_dict(self) -> dict[str, Any]:
         """The fields that differ from their defaults, for a file."""
@@ -63,12 +79,12 @@ class FitInfo:
 _NO_INFO = FitInfo()
 
 
-def rows_belong_to(name: str) -> Literal["user", "item", "seen", "scalar"]:
-    """What the rows of a fitted array are, by its name: users, items, training rows (`seen_`), or a single number."""
+def rows_belong_to(name: str) -> Literal["user", "item", "seen", "link", "scalar"]:
+    """What the rows of a fitted array are, by its name: users, items, training rows (`seen_`), links, or a single number."""
     if name == SCALE:
         return "scalar"
     first = name.partition("_")[0]
-    return first if first in ("user", "seen") else "item"  # type: ignore[return-value]
+    return first if first in ("user", "seen", "link") else "item"  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)
@@ -86,9 +102,26 @@ class Fitted:
     _cache: dict[type, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def of(cls, data: Interactions, arrays: dict[str, FloatArray], info: FitInfo) -> "Fitted":
-        """The fitted state of a model trained on `data`, whose (user, item) pairs are unique."""
-        return cls(data.users, data.items, data.indptr, data.indices, arrays, replace(info, rows=len(data)))
+    def of(cls, data: Interactions, arrays: dict[str, FloatArray], info: FitInfo, *made: object) -> "Fitted":
+        """The fitted state of a model trained on `data`, whose (user, item) pairs are unique; all numbers are finite.
+
+        `made` are objects that `cached` need not make.
+        """
+        for name, array in arrays.items():
+            if array.dtype.kind == "f" and not np.isfinite(array).all():
+                raise DivergenceError(
+                    f"training gave numbers in {name} that are not finite; take less extreme parameters or data"
+                )
+        if {"user_factors", "item_factors"} <= arrays.keys() and len(arrays["user_factors"]):
+            users, items = arrays["user_factors"], arrays["item_factors"]
+            largest = users.shape[1] * float(np.abs(users).max()) * float(np.abs(items).max())
+            if largest > np.finfo(np.float32).max:
+                raise DivergenceError(
+                    "training gave vectors so long that their scores are not finite; take less extreme parameters or data"
+                )
+        info = replace(info, rows=len(data), liked=info.liked or remembered_rule(Unary(), data.rating_counts))
+        cache = {type(one): one for one in made}
+        return cls(data.users, data.items, data.indptr, data.indices, arrays, info, cache)
 
     def cached(self, kind: type[T], make: Callable[[], T]) -> T:
         """The one object of this kind that is made from the fitted state when first needed, and never saved."""
@@ -222,6 +255,16 @@ class Model(ABC):
         """See `seen_indptr`."""
         return self.fitted.indices
 
+    @property
+    def task_(self) -> Literal["rated", "catalog"]:
+        """What the model was fitted for: "rated" (a user's rated items) or "catalog" (all items)."""
+        return self.fitted.info.task or "catalog"
+
+    @property
+    def liked_rule_(self) -> LikedRule | None:
+        """Which ratings count as liked, by the training rows or as they were given; None where there were no ratings."""
+        return self.fitted.info.liked_rule
+
     def weigh(self, data: Interactions) -> Interactions:
         """Other rows, weighted as the training rows were; what has no feedback types stays as it is."""
         return data
@@ -230,7 +273,9 @@ class Model(ABC):
 
     def score(self, users: Any, items: Any) -> Float32Array:
         """Scores of pairs of original ids, comparable within a user; one user or item may be paired with many."""
-        return self.score_pairs(*self.pair_numbers("score", users, items))
+        pairs = self.pair_numbers("score", users, items)
+        with threads_for(len(pairs[0])):
+            return self.score_pairs(*pairs)
 
     def recommend(
         self, users: Any = None, *, n: int = 10, history: Any = None, **options: Unpack[RecommendOptions]
@@ -251,7 +296,7 @@ class Model(ABC):
         groups, max_per_group : at most so many items of a group in each list, taken from the best down; {item: group} or a
             frame with the columns item and group. Items without a group are not counted.
         unknown : what to do with users the model does not know: "error" (default), "skip" them, or "popular": give the
-            items with most training rows, whose number is the score.
+            items with most training rows, whose number is the score. The last two hold for known users without a row, too.
 
         Returns
         -------

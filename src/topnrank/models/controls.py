@@ -1,8 +1,8 @@
-"""The controls that stand in every comparison: Random, Popularity, ItemMean, BiasedMF."""
+"""The controls that stand in every comparison: Random, Popularity, RecentPopularity, ItemMean."""
 
+import math
 from abc import abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Self, final
 
 import numpy as np
@@ -10,26 +10,10 @@ import numpy as np
 from topnrank._typing import Float32Array, Float64Array, FloatArray, IntArray
 from topnrank.data.interactions import Interactions, check_interactions
 from topnrank.errors import DataError
-from topnrank.losses.base import Objective
-from topnrank.losses.squared import Squared
 from topnrank.models.base import FitInfo, Fitted, Model
-from topnrank.models.factor.model import PENALTIES, START_VALUES, USER_REPRESENTATIONS, FactorModel
-from topnrank.models.parameters import (
-    BATCH_SIZE,
-    NOT_NEGATIVE,
-    POSITIVE,
-    Range,
-    Space,
-    by,
-    integer,
-    one_word,
-    param,
-)
+from topnrank.models.parameters import AUTO, NOT_NEGATIVE, POSITIVE, integer, param
+from topnrank.models.recent_popularity import TimedPairs, choose_half_life, recent_counts
 from topnrank.rng import mix, stream
-from topnrank.training import Optimizer, make_optimizer
-
-# ----------------------------------------------------------------------------------------------------
-# The controls that stand in every comparison: Random, Popularity, ItemMean.
 
 
 class ItemScoreModel(Model):
@@ -43,9 +27,12 @@ class ItemScoreModel(Model):
         """Counts or averages once over the rows."""
         self.check()
         check_interactions(data)
-        pairs = data.take(data.pair_starts)
-        scores = {"item_bias": self.item_scores(data).astype(np.float32)}
-        self._fitted = Fitted.of(pairs, dict(scores), FitInfo(fingerprint=data.fingerprint()))
+        return self._keep(data, self.item_scores(data), FitInfo())
+
+    def _keep(self, data: Interactions, scores: Float64Array, info: FitInfo) -> Self:
+        """The model, fitted to `data` with these scores."""
+        pairs, info = data.take(data.pair_starts), replace(info, fingerprint=data.fingerprint())
+        self._fitted = Fitted.of(pairs, {"item_bias": scores.astype(np.float32)}, info)
         return self
 
     def score_block(self, users: IntArray) -> Float32Array:
@@ -77,6 +64,58 @@ class Popularity(ItemScoreModel):
     def item_scores(self, data: Interactions) -> Float64Array:
         """Users per item."""
         return np.bincount(data.indices[data.pair_starts], minlength=data.n_items).astype(np.float64)
+
+
+NEVER = "never"
+"""The half-life of rows that do not fade."""
+
+
+@final
+@dataclass(eq=False, kw_only=True)
+class RecentPopularity(ItemScoreModel):
+    """Ranks items by the number of users who had them lately: a row counts 2^(-age / half_life).
+
+    The age is in days, from a row to the latest training row; timestamps must be seconds. A user and item with several
+    rows count once, by the latest.
+    """
+
+    half_life: float | str = param(AUTO, POSITIVE.unless(AUTO, NEVER))
+    """Days after which a row counts half. "never": all count fully, as in `Popularity`. "auto": chosen on the latest
+    training rows, from fractions of the time that the rows span; then all rows are counted with it."""
+
+    name: ClassVar[str] = "recent-popularity"
+    summary: ClassVar[str] = "control: items by number of training rows, older rows counting less"
+
+    def fit(self, data: Interactions) -> Self:
+        """Chooses the half-life where it is "auto", and counts all rows."""
+        self.check()
+        check_interactions(data)
+        explicit = self.with_explicit_defaults(data)
+        return self._keep(data, explicit.item_scores(data), FitInfo(half_life_days=explicit.half_life))
+
+    def with_explicit_defaults(self, data: Interactions) -> Self:
+        """With the half-life chosen by `data` in the place of "auto"."""
+        if self.half_life != AUTO:
+            return self
+        days = choose_half_life(TimedPairs.of(data, type(self).__name__), data.n_items)
+        return replace(self, half_life=NEVER if days == math.inf else days)
+
+    def item_scores(self, data: Interactions) -> Float64Array:
+        """Recent users per item."""
+        pairs = TimedPairs.of(data, type(self).__name__)
+        return recent_counts(pairs, data.n_items, _days(self.half_life))
+
+    @property
+    def half_life_(self) -> float:
+        """Days after which a row counts half; `math.inf` for never."""
+        days = self.fitted.info.half_life_days
+        assert days is not None
+        return _days(days)
+
+
+def _days(half_life: float | str) -> float:
+    """`math.inf` for "never"."""
+    return math.inf if half_life == NEVER else float(half_life)
 
 
 @final
@@ -136,39 +175,3 @@ class Random(Model):
         salt = stream(self.seed, "random model").integers(0, 2**64, dtype=np.uint64)
         pair = mix(users.astype(np.uint64) ^ salt) + items.astype(np.uint64)
         return ((mix(pair) >> np.uint64(40)).astype(np.float64) / 2.0**24).astype(np.float32)
-
-
-# ----------------------------------------------------------------------------------------------------
-# BiasedMF: the point-wise control.
-
-
-@final
-@dataclass(eq=False, kw_only=True)
-class BiasedMF(FactorModel):
-    """Matrix factorization with biases under squared loss (Koren, Bell, Volinsky 2009): strong where ratings are ranked.
-
-    f = b_i + <u, v_i>; the user's bias is solved for in closed form inside the loss, so it needs no parameter and plays no
-    part in the ranking. A control: a list-wise model should beat it before anything is claimed for its objective.
-    """
-
-    user_representation: str = param("factors", one_word(*USER_REPRESENTATIONS))
-    factors: int = param(100, integer())
-    init: float | str = param(0.003, START_VALUES)
-    optimizer: str | Optimizer = param("sgd", by(make_optimizer))
-    learning_rate: float = param(0.01, POSITIVE)
-    regularization: float | Mapping[str, float] = param(0.0425, PENALTIES)
-    batch_size: int | float | str = param(50, BATCH_SIZE)
-    epochs: int | None = param(36, integer().unless(None))
-
-    own_space: ClassVar[Space] = {
-        "init": Range(0.001, 0.1, log=True),
-        "learning_rate": Range(0.002, 0.05, log=True),
-        "regularization": Range(0.01, 0.2, log=True),
-    }
-
-    name: ClassVar[str] = "biased-mf"
-    summary: ClassVar[str] = "control: matrix factorization with biases under squared loss (point-wise)"
-
-    def objective(self) -> Objective:
-        """Squared error of centered scores."""
-        return Squared()

@@ -52,11 +52,8 @@ class CLiMF(FactorModel):
     own_space: ClassVar[Space] = {"regularization": Range(0.003, 0.3, log=True)}
 
     name: ClassVar[str] = "climf"
+    likes_only: ClassVar[bool] = True
     summary: ClassVar[str] = "list-wise: CLiMF, a bound of the reciprocal rank learned from liked items alone"
-
-    def selection(self) -> Selection:
-        """Only liked items enter the lists."""
-        return Selection(self.user_representation, relevant_only=True)
 
     def objective(self) -> Objective:
         """CLiMF's bound with this model's settings."""
@@ -237,11 +234,8 @@ class TFMAP(FactorModel):
     own_space: ClassVar[Space] = {"regularization": Range(0.01, 0.3, log=True)}
 
     name: ClassVar[str] = "tfmap"
+    likes_only: ClassVar[bool] = True
     summary: ClassVar[str] = "list-wise: TFMAP without context, smoothed average precision of liked items alone"
-
-    def selection(self) -> Selection:
-        """Only liked items enter the lists."""
-        return Selection(self.user_representation, relevant_only=True)
 
     def objective(self) -> Objective:
         """Smoothed average precision."""

@@ -9,14 +9,18 @@ from topnrank.losses.base import Objective
 from topnrank.losses.pairwise.reference import STRIDE, PairwiseLogistic, WarpHinge
 from topnrank.models.factor.model import PENALTIES, FactorModel
 from topnrank.models.factor.prepare import Selection
-from topnrank.models.parameters import (
-    POSITIVE,
-    Choice,
-    Range,
-    Space,
-    integer,
-    param,
-)
+from topnrank.models.parameters import POSITIVE, Choice, Range, Space, integer, param
+
+
+class PairwiseModel(FactorModel):
+    """A model of drawn pairs."""
+
+    negatives: int
+
+    def selection(self) -> Selection:
+        """Against unobserved items only likes enter the lists; rated pairs need dislikes too."""
+        return Selection(self.user_representation, relevant_only=self.negatives > 0, negatives=self.negatives)
+
 
 # ----------------------------------------------------------------------------------------------------
 # BPR: randomly drawn pairs under the logistic loss.
@@ -24,7 +28,7 @@ from topnrank.models.parameters import (
 
 @final
 @dataclass(eq=False, kw_only=True)
-class BPR(FactorModel):
+class BPR(PairwiseModel):
     """Minimizes -sum ln g(f_i - f_j) over drawn pairs in which i is the better item (Rendle et al. 2009).
 
     With negatives=0 pairs are of two items that the user rated, the better one first. With negatives=S they are of a
@@ -58,10 +62,6 @@ class BPR(FactorModel):
         """The logistic loss of drawn pairs."""
         return PairwiseLogistic(tries=self.tries, pairs=self.pairs)
 
-    def selection(self) -> Selection:
-        """Against unobserved items only likes enter the lists; rated pairs need dislikes too."""
-        return Selection(self.user_representation, relevant_only=self.negatives > 0, negatives=self.negatives)
-
 
 # ----------------------------------------------------------------------------------------------------
 # WARP: a hinge on the first violator drawn, weighted by the estimated rank.
@@ -69,7 +69,7 @@ class BPR(FactorModel):
 
 @final
 @dataclass(eq=False, kw_only=True)
-class WARP(FactorModel):
+class WARP(PairwiseModel):
     """Minimizes sum_i ln(1 + rank_i) max(0, margin - f_i + f_j), j the first violator drawn (Weston et al. 2011).
 
     With negatives=0 an item is held against the user's rated items of lower weight. With negatives=S the liked items
@@ -106,7 +106,3 @@ class WARP(FactorModel):
     def objective(self) -> Objective:
         """The weighted hinge loss against drawn violators."""
         return WarpHinge(margin=float(self.margin), tries=self.tries)
-
-    def selection(self) -> Selection:
-        """Against unobserved items only likes enter the lists; rated pairs need dislikes too."""
-        return Selection(self.user_representation, relevant_only=self.negatives > 0, negatives=self.negatives)

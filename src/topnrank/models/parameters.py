@@ -8,13 +8,12 @@ A rule is data on the field:
 """
 
 import dataclasses
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, TypeVar
 
-from topnrank._checks import one_of
+from topnrank._checks import is_number, one_of
 from topnrank.errors import ParameterError
 
 T = TypeVar("T")
@@ -63,11 +62,6 @@ def require(holds: bool, what: str, rule: str, value: Any) -> None:
     """ParameterError "`what` must be `rule`, got `value`" unless the rule `holds`."""
     if not holds:
         raise ParameterError(f"{what} must be {rule}, got {value!r}")
-
-
-def is_number(value: Any) -> bool:
-    """Whether the value is a finite number; True and False are not."""
-    return not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
 
 
 def integer(at_least: int = 1) -> Rule:

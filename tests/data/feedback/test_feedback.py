@@ -6,18 +6,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topnrank.data.feedback.by_name import feedback_from, feedback_from_dict
-from topnrank.data.feedback.policies import (
+from topnrank import (
     Centered,
     ConversionRate,
     EventWeights,
-    Feedback,
+    Interactions,
     ItemCount,
     Threshold,
     Unary,
     WeightColumn,
 )
-from topnrank.data.interactions import Interactions
+from topnrank.data import Feedback
+from topnrank.data.feedback.by_name import feedback_from, feedback_from_dict, fitted_feedback
 from topnrank.errors import DataError, ParameterError
 
 RATED = Interactions.from_arrays([1, 1, 1, 2], [1, 2, 3, 1], ratings=[5, 4, 3, 2])
@@ -36,14 +36,25 @@ def test_threshold_is_plus_and_minus_one():
 
 
 def test_centered_subtracts_the_users_mean():
-    assert Centered()(RATED).weights.tolist() == [1, 0, -1, 0]
+    assert Centered(1)(RATED).weights.tolist() == [1, 0, -1, 0]
     without_user_2 = RATED.take(RATED.user_index == 0)
-    assert Centered()(without_user_2).weights.tolist() == [1, 0, -1]
+    assert Centered(1)(without_user_2).weights.tolist() == [1, 0, -1]
+
+
+def test_centered_is_in_units_of_the_scale():
+    unit = np.std([5, 4, 3, 2]) / 1.12
+    assert Centered()(RATED).weights.tolist() == pytest.approx([1 / unit, 0, -1 / unit, 0])
+    assert fitted_feedback(Centered(), RATED).unit == pytest.approx(unit)
+    for factor, shift in ((0.2, 0), (20, 0), (1, -7)):
+        other = Interactions.from_arrays([1, 1, 1, 2], [1, 2, 3, 1], ratings=factor * np.array([5, 4, 3, 2.0]) + shift)
+        assert Centered()(other).weights == pytest.approx(Centered()(RATED).weights, abs=1e-6)
+    equal = Interactions.from_arrays([1, 1], [1, 2], ratings=[3, 3])
+    assert Centered()(equal).weights.tolist() == [0, 0]
 
 
 def test_item_count_scales_the_base():
     assert ItemCount()(RATED).weights.tolist() == [3, 3, -3, -1]
-    assert ItemCount(Centered(), power=-1)(RATED).weights.tolist() == pytest.approx([1 / 3, 0, -1 / 3, 0])
+    assert ItemCount(Centered(1), power=-1)(RATED).weights.tolist() == pytest.approx([1 / 3, 0, -1 / 3, 0])
     with pytest.raises(DataError, match="weights must be finite numbers, got inf"):
         ItemCount(power=500)(RATED)
 

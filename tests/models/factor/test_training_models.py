@@ -22,7 +22,9 @@ from topnrank import (
 from topnrank.testing.base import small_data, small_split
 
 TRAIN, TEST = small_split()
-PARAMETERS = {"factors": 6, "epochs": 4, "seed": 1}
+PARAMETERS = {"task": "rated", "factors": 6, "epochs": 4, "seed": 1}
+
+pytestmark = pytest.mark.filterwarnings("ignore:this model learned to rank the items")
 
 
 def interactions(ratings=None, weights=None, users=(1, 1, 2, 2), items=(1, 2, 1, 3)):
@@ -51,22 +53,22 @@ def test_zero_weights_are_refused():
 
 def test_equal_ratings_are_refused():
     with pytest.raises(DataError, match="all 4 ratings are 4: there is no order to learn"):
-        TopNRank().fit(interactions(ratings=[4, 4, 4, 4]))
+        TopNRank(task="rated").fit(interactions(ratings=[4, 4, 4, 4]))
 
 
 def test_one_item_each_is_refused():
     with pytest.raises(DataError, match="every user has one item only"):
-        TopNRank().fit(interactions(ratings=[1, 5], users=(1, 2), items=(1, 2)))
+        TopNRank(task="rated").fit(interactions(ratings=[1, 5], users=(1, 2), items=(1, 2)))
 
 
 def test_ratings_that_a_threshold_makes_equal_are_refused():
     with pytest.raises(DataError, match="within every user all weights are equal"):
-        TopNRank(feedback=Threshold(4.0)).fit(interactions(ratings=[4, 5, 1, 2]))
+        TopNRank(task="rated", feedback=Threshold(4.0)).fit(interactions(ratings=[4, 5, 1, 2]))
 
 
 def test_no_rows_are_refused():
     with pytest.raises(DataError, match="no rows to train on"):
-        TopNRank().fit(TRAIN.take(np.zeros(len(TRAIN), np.bool_)))
+        TopNRank(task="rated").fit(TRAIN.take(np.zeros(len(TRAIN), np.bool_)))
 
 
 def test_item_mean_needs_numbers():
@@ -93,7 +95,7 @@ def test_users_with_one_item_and_items_without_rows_do_no_harm(users):
 
 
 def test_validation_keeps_the_best_round():
-    model = TopNRank(factors=6, epochs=8, learning_rate=0.4).fit(TRAIN, validation=TEST, patience=8)
+    model = TopNRank(task="rated", factors=6, epochs=8, learning_rate=0.4).fit(TRAIN, validation=TEST, patience=8)
     values = [record["ndcg@10"] for record in model.history_]
     assert len(values) == 8
     assert model.best_round_ == 1 + int(np.argmax(values))
@@ -137,7 +139,7 @@ def test_a_callback_of_ones_own_may_stop():
 
 
 def test_training_lowers_the_objective():
-    history = TopNRank(factors=6, epochs=15).fit(TRAIN).history_
+    history = TopNRank(task="rated", factors=6, epochs=15).fit(TRAIN).history_
     assert history[-1]["objective"] < history[0]["objective"]
 
 
@@ -158,7 +160,7 @@ def test_fitted_attributes_of_factor_models():
     for model in (
         TopNRank(**PARAMETERS),
         TopNRank(user_representation="factors", **PARAMETERS),
-        BiasedMF(**PARAMETERS),
+        BiasedMF(**{name: value for name, value in PARAMETERS.items() if name != "task"}),
     ):
         model.fit(TRAIN)
         assert model.user_factors_.shape == (TRAIN.n_users, 6)
@@ -189,12 +191,12 @@ def history_of(user):
 
 @pytest.fixture(scope="module")
 def by_history():
-    return TopNRank(factors=6, epochs=15).fit(TRAIN)
+    return TopNRank(task="rated", factors=6, epochs=15).fit(TRAIN)
 
 
 @pytest.fixture(scope="module")
 def by_factors():
-    return TopNRank(user_representation="factors", factors=6, epochs=15).fit(TRAIN)
+    return TopNRank(task="rated", user_representation="factors", factors=6, epochs=15).fit(TRAIN)
 
 
 @pytest.mark.parametrize("user", [0, 17, 80])
@@ -275,7 +277,10 @@ def test_many_users_are_served_in_blocks(by_history, monkeypatch):
 
 
 def test_centered_feedback_is_the_choice_for_ratings():
-    chosen, named = TopNRank(**PARAMETERS).fit(TRAIN), TopNRank(feedback=Centered(), **PARAMETERS).fit(TRAIN)
+    chosen, named = (
+        TopNRank(**PARAMETERS).fit(TRAIN),
+        TopNRank(feedback=Centered(), **PARAMETERS).fit(TRAIN),
+    )
     assert_array_equal(chosen.item_factors_, named.item_factors_)
 
 
@@ -285,7 +290,7 @@ def test_similar_items_are_asked_for_by_a_whole_number(by_history, n):
         by_history.similar_items(by_history.item_ids_[0], n=n)
 
 
-@pytest.mark.parametrize("model", [TopNRank(), Popularity(), Random()], ids=lambda model: model.name)
+@pytest.mark.parametrize("model", [TopNRank(task="rated"), Popularity(), Random()], ids=lambda model: model.name)
 def test_a_frame_is_no_interactions(model):
     with pytest.raises(ParameterError, match=r"fit needs Interactions, got Table; make them with .*from_frame"):
         model.fit(TRAIN.to_arrow())
@@ -294,7 +299,7 @@ def test_a_frame_is_no_interactions(model):
 @pytest.mark.parametrize("users", ["history", "factors"])
 def test_rows_held_out_as_a_share_are_seen_afterwards(users):
     data = small_data()
-    model = TopNRank(user_representation=users, factors=4, epochs=2).fit(data, validation=0.5)
+    model = TopNRank(task="rated", user_representation=users, factors=4, epochs=2).fit(data, validation=0.5)
     lists = model.recommend(n=5).to_pydict()
     rated = set(zip(data.users.ids[data.user_index].tolist(), data.items.ids[data.indices].tolist(), strict=True))
     assert not rated & set(zip(lists["user"], lists["item"], strict=True))

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import topnrank as tnr
 from topnrank import (
     EASE,
     DataError,
@@ -22,6 +23,7 @@ from topnrank import (
     split_per_user,
     synthetic,
 )
+from topnrank.evaluation.splits import hold_out
 from topnrank.io.tensors import read_file, write_file
 from topnrank.models.linear import ease as inverse
 from topnrank.models.linear.ease import ByItems, ByUsers, Penalties, Signed
@@ -164,7 +166,7 @@ def test_both_forms_are_the_paper_on_any_rows(weighted, dislikes):
     for form in (ByItems, ByUsers):
         found = solved(form, weighted, dislikes=dislikes)
         np.testing.assert_allclose(found.block(np.arange(weighted.n_users)), scores, atol=1e-5)
-    model = ease(dislikes=dislikes).fit(weighted)
+    model = ease(dislikes=dislikes, feedback="weights").fit(weighted)
     np.testing.assert_allclose(model.score_block(np.arange(weighted.n_users)), scores, atol=1e-5)
 
 
@@ -256,7 +258,7 @@ def test_data_that_lack_what_the_feedback_needs_are_refused():
     with pytest.raises(DataError, match="Recency needs timestamps and the data has none; name that column"):
         EASE(feedback=Recency(Unary())).fit(untimed)
     with pytest.raises(DataError, match="none of the 3 rows has a weight above 0"):
-        EASE().fit(Interactions.from_arrays([1, 1, 2], [1, 2, 1], ratings=[1, 2, 3]))
+        EASE(feedback=Threshold(4)).fit(Interactions.from_arrays([1, 1, 2], [1, 2, 1], ratings=[1, 2, 3]))
 
 
 def test_a_catalog_that_is_too_large_is_refused_with_advice():
@@ -333,3 +335,20 @@ def test_movielens_has_the_known_quality(realdata):
     train, test = split_per_user(read(realdata / "ml-100k.parquet"), test=0.2, seed=0)
     value = evaluate(EASE().fit(train), test, protocol="catalog", metrics="ndcg@10")["ndcg@10"]
     assert value == pytest.approx(0.373, abs=0.005)
+
+
+def test_lambda_chosen_on_held_out_rows():
+    data = tnr.synthetic(300, 80, 9000)
+    auto = EASE(regularization="auto").fit(data)
+    chosen = auto.fitted.info.chosen["regularization"]
+    again = EASE(regularization=chosen).fit(data)
+    users = np.arange(data.n_users)
+    np.testing.assert_array_equal(auto.score_block(users), again.score_block(users))
+    train, rest = hold_out(data)
+
+    def value(penalty):
+        model = EASE(regularization=penalty).fit(train)
+        return tnr.evaluate(model, rest, protocol="catalog", metrics="ndcg@10")["ndcg@10"]
+
+    assert max((1.25, chosen, 5120.0), key=value) == chosen
+    assert EASE(regularization="auto").fit(tnr.synthetic(20, 30, 300)).fitted.info.chosen == {"regularization": 400.0}

@@ -18,7 +18,7 @@ USERS, IDS = list(range(1, 121)), list(range(1, 61))
 
 @cache
 def fitted():
-    return TopNRank(factors=6, epochs=8).fit(small_split()[0])
+    return TopNRank(task="rated", factors=6, epochs=8).fit(small_split()[0])
 
 
 def sums(table):
@@ -64,7 +64,7 @@ def test_a_disliked_item_pulls_down_what_is_like_it():
     same = (users % 2) == (items % 2)
     keep = np.random.default_rng(0).random(600) < 0.7
     data = Interactions.from_arrays(users[keep], items[keep], ratings=np.where(same, 5.0, 1.0)[keep])
-    model = TopNRank(factors=4, epochs=40).fit(data)
+    model = TopNRank(task="rated", factors=4, epochs=40).fit(data)
     table = [row for row in model.explain(history={2: 5, 4: 5, 3: 1}, item=[0, 1]).to_pylist() if row["because"]]
     assert all(row["part"] > 0 for row in table if row["item"] == 0)
     assert all(row["part"] < 0 for row in table if row["item"] == 1)
@@ -74,11 +74,13 @@ def test_a_disliked_item_pulls_down_what_is_like_it():
 def test_known_users_of_all_kinds_of_data(values):
     train = small_split()[0]
     users, items = train.users.ids[train.user_index], train.items.ids[train.indices]
-    model = TopNRank(factors=4, epochs=3)
+    model = TopNRank(task="rated", factors=4, epochs=3)
     if values == "events":
         types = np.array(["hide", "view", "buy"])[np.digitize(train.ratings, [2, 4])].tolist()
         data = Interactions.from_arrays(users, items, types=types)
-        model = TopNRank(factors=4, epochs=3, feedback=EventWeights({"view": 0.2, "buy": 1.0, "hide": -1.0}))
+        model = TopNRank(
+            task="rated", factors=4, epochs=3, feedback=EventWeights({"view": 0.2, "buy": 1.0, "hide": -1.0})
+        )
     elif values == "likes":
         data, model = Interactions.from_arrays(users, items), BPR(factors=4, epochs=3, negatives=10)
     else:
@@ -91,7 +93,7 @@ def test_known_users_of_all_kinds_of_data(values):
 
 
 def test_rows_held_out_for_validation_are_reasons_too():
-    model = TopNRank(factors=4, epochs=3).fit(small_data(), validation=0.3)
+    model = TopNRank(task="rated", factors=4, epochs=3).fit(small_data(), validation=0.3)
     table = model.explain(USERS[:5], IDS[2])
     np.testing.assert_allclose(sums(table), model.score(USERS[:5], IDS[2]), rtol=1e-4, atol=1e-5)
     reasons = {row["because"] for row in table.to_pylist() if row["user"] == USERS[0] and row["what"] == "history"}
@@ -99,7 +101,7 @@ def test_rows_held_out_for_validation_are_reasons_too():
 
 
 def test_a_loaded_model_gives_the_same_reasons(tmp_path):
-    model = TopNRank(factors=4, epochs=2).fit(with_text_ids(small_split()[0]))
+    model = TopNRank(task="rated", factors=4, epochs=2).fit(with_text_ids(small_split()[0]))
     model.save(tmp_path / "model.safetensors")
     pairs = model.user_ids_[:4], model.item_ids_[0]
     assert load(tmp_path / "model.safetensors").explain(*pairs).equals(model.explain(*pairs))

@@ -12,7 +12,7 @@ from topnrank.testing.base import small_split, with_text_ids
 
 @cache
 def fitted():
-    return TopNRank(factors=6, epochs=5).fit(with_text_ids(small_split()[0]))
+    return TopNRank(task="rated", factors=6, epochs=5).fit(with_text_ids(small_split()[0]))
 
 
 def best(model, n=5):

@@ -159,3 +159,16 @@ def test_an_option_that_does_not_exist_is_named_for_histories_too():
         fitted().recommend(histories={"a": IDS[:2]}, max_per_groups=2)
     with pytest.raises(ParameterError, match="did you mean 'min_score'"):
         fitted().recommend(history=IDS[:2], min_scor=2)
+
+
+def test_users_known_by_id_alone_get_what_unknown_says():
+    train = small_split()[0]
+    stranger = USERS[3]
+    rest = train.take(train.user_index != 3)
+    model = TopNRank(factors=2, epochs=1).fit(rest)
+    popular = lists(model.recommend([stranger, USERS[0]], n=5, unknown="popular"))
+    assert popular[stranger] == Popularity().fit(rest).recommend([stranger], n=5)["item"].to_pylist()
+    assert popular[USERS[0]] == lists(model.recommend([USERS[0]], n=5))[USERS[0]]
+    assert stranger not in lists(model.recommend(n=5, unknown="skip"))
+    assert lists(model.recommend(n=5, unknown="popular"))[stranger] == popular[stranger]
+    assert len(lists(model.recommend([stranger], n=5))[stranger]) == 5

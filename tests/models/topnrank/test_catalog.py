@@ -1,12 +1,18 @@
 """TopNRank for the whole catalog: how the task is chosen, what is learned, and what is refused."""
 
+import warnings
+
 import numpy as np
+import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import topnrank as tnr
 from support.catalog_data import SMALL, groups, ratings
-from topnrank import DataError, EventWeights, Interactions, ParameterError, Popularity, TopNRank
+from topnrank import DataError, EventWeights, Interactions, ParameterError, Popularity, Threshold, TopNRank
+from topnrank.errors import TopNRankWarning
+from topnrank.models.topnrank.recipe import requested_task
+from topnrank.testing.base import small_split
 
 
 def learned(model):
@@ -21,19 +27,61 @@ def weighted(weights):
 
 
 @pytest.mark.parametrize(
-    ("data", "protocol"),
-    [
-        (ratings(), "rated"),
-        (groups(), "catalog"),
-        (weighted([1.0, -1.0, 1.0, 1.0]), "rated"),
-        (weighted([1.0, 1.0, 2.0, 2.0]), "catalog"),
-    ],
+    "data",
+    [ratings(), groups(), weighted([1.0, -1.0, 1.0, 1.0]), weighted([1.0, 1.0, 2.0, 2.0])],
     ids=["ratings", "likes", "weights that differ", "weights that do not"],
 )
-def test_the_task_follows_from_the_data_and_is_told(data, protocol):
+def test_an_open_task_is_the_catalog(data):
     model = TopNRank(factors=2, epochs=1, num_threads=1).fit(data)
-    assert model.task_ == protocol
+    assert model.task_ == "catalog"
     assert model.task is None
+
+
+@pytest.mark.parametrize(("data", "auto"), [(ratings(), "history"), (weighted([1.0, -1.0, 1.0, 1.0]), "list")])
+def test_dislikes_go_where_they_are_sent(data, auto):
+    """Given as a word, too, not by "auto" alone."""
+    for asked, expected in (("auto", auto), ("history", "history"), ("list", "list")):
+        recipe = TopNRank(task="catalog", dislikes=asked).resolve(data)
+        assert recipe.settings["dislikes"] == expected
+        assert recipe.selection.disliked == (expected == "list")
+
+
+@pytest.mark.parametrize("settings", [{"metric": "mrr"}, {"truncate": True}, {"negatives": 0}])
+def test_what_only_rated_items_know_asks_for_them(settings):
+    assert TopNRank(**settings).resolve().task == "rated"
+
+
+def test_recommending_with_a_model_of_rated_items_is_told():
+    rated = TopNRank(task="rated", factors=2, epochs=1, num_threads=1).fit(ratings())
+    with pytest.warns(TopNRankWarning, match=r"learned to rank the items that a user has rated .*task='catalog'"):
+        rated.recommend(n=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        TopNRank(factors=2, epochs=1, num_threads=1).fit(ratings()).recommend(n=1)
+
+
+@pytest.mark.parametrize("factor", [0.2, 2, 20])
+def test_the_unit_of_ratings_changes_no_number(factor):
+    train, test = small_split()
+
+    def measured(scale, **settings):
+        parts = (
+            Interactions.from_frame(part.to_arrow().set_column(2, "rating", pa.array(part.ratings * scale)))
+            for part in (train, test)
+        )
+        fitted_on, held_out = parts
+        model = TopNRank(factors=4, epochs=4, num_threads=1, **settings).fit(fitted_on)
+        found = tnr.evaluate(model, held_out, metrics="ndcg@10")
+        history = dict.fromkeys(model.item_ids_[:3].tolist(), 4 * scale) | {model.item_ids_[5].item(): scale}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return found["ndcg@10"], model.recommend(history=history, n=3)["item"].to_pylist(), found.rule
+
+    for settings in ({"task": "rated"}, {"task": "rated", "user_representation": "factors"}, {"task": "catalog"}):
+        (value, items, _), (other, others, rule) = measured(1.0, **settings), measured(factor, **settings)
+        assert other == pytest.approx(value, abs=1e-4)
+        assert others == items
+        assert rule.startswith(f"rating >= {4 * factor:g}, four fifths of the scale")
 
 
 def test_events_are_for_the_catalog():
@@ -135,7 +183,7 @@ def test_new_users_with_factors_get_a_vector_of_their_own():
 
 
 def test_validation_ranks_the_catalog():
-    model = TopNRank(**SMALL).fit(groups(), validation=0.2)
+    model = TopNRank(**SMALL, factor_weight=1.0).fit(groups(), validation=0.2)
     assert 0.0 < model.history_[0]["ndcg@10"] < 1.0
     assert model.best_round_ >= 1
 
@@ -283,7 +331,7 @@ def test_weights_without_a_like_are_refused(weight):
 def test_ratings_without_a_like_are_refused():
     low = Interactions.from_arrays([1, 1, 2], [1, 2, 1], ratings=[1.0, 2.0, 3.0])
     with pytest.raises(DataError, match="nobody likes anything"):
-        TopNRank(task="catalog").fit(low)
+        TopNRank(task="catalog", feedback=Threshold(4)).fit(low)
 
 
 @pytest.mark.parametrize(
@@ -308,4 +356,5 @@ def test_settings_that_make_no_sense_are_refused(settings, message):
 @pytest.mark.parametrize("setting", ["sessions", "recency", "negatives", "neighbors"])
 def test_what_is_for_the_catalog_only_asks_for_it(setting):
     assert TopNRank(**{setting: 5}).resolve().task == "catalog"
-    assert TopNRank(**{setting: 0 if setting.startswith("ne") else None}).resolve().task == "rated"
+    if setting != "negatives":
+        assert requested_task(TopNRank(**{setting: 0 if setting == "neighbors" else None})) is None

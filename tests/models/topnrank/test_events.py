@@ -10,6 +10,7 @@ from topnrank import (
     Interactions,
     ItemMean,
     TopNRank,
+    TopNRankWarning,
     evaluate,
     load,
     split_per_user,
@@ -34,12 +35,13 @@ def test_validation_judges_by_the_weights_of_training(users):
 
 def test_types_without_weights_are_not_all_relevant_by_accident(tmp_path):
     train, test = split_per_user(event_log(), test=0.4)
-    model = TopNRank(factors=4, epochs=2, feedback=WEIGHTS).fit(train)
+    model = TopNRank(task="rated", factors=4, epochs=2, feedback=WEIGHTS).fit(train)
     with pytest.raises(DataError, match=r"model\.weigh\(test\)"):
         evaluate(model, test)
     judged = evaluate(model, model.weigh(test))
     assert judged["ndcg@10"] == evaluate(model, WEIGHTS(test))["ndcg@10"] < 1.0
-    assert evaluate(model, test, relevant=None)["ndcg@10"] == 1.0
+    with pytest.warns(TopNRankWarning, match="every test row is relevant"):
+        assert evaluate(model, test, relevant=None)["ndcg@10"] == 1.0
     model.save(tmp_path / "shop.safetensors")
     assert evaluate(load(tmp_path / "shop.safetensors"), model.weigh(test)).values == judged.values
 
@@ -53,7 +55,7 @@ def test_conversion_rates_are_those_of_the_training_rows():
 
 def test_rows_without_types_stay_as_they_are():
     rated = Interactions.from_arrays([1, 1, 2, 2], [1, 2, 1, 2], ratings=[1, 5, 4, 2])
-    for model in (ItemMean().fit(rated), TopNRank(factors=2, epochs=1).fit(rated)):
+    for model in (ItemMean().fit(rated), TopNRank(task="rated", factors=2, epochs=1).fit(rated)):
         assert model.weigh(rated) is rated
 
 

@@ -60,7 +60,7 @@ def test_the_mean_of_an_item_finds_what_all_agree_on_and_no_more():
     ("kind", "settings", "reaches"),
     [
         (BiasedMF, {"init": 0.03, "optimizer": "adagrad", "learning_rate": 0.07}, 0.90),
-        (TopNRank, {}, 0.90),
+        (TopNRank, {"task": "rated"}, 0.90),
         (ListPMF, {}, 0.90),
         (ListPMF, {"ties": "shuffled"}, 0.88),
         (ListRank, {"link": "identity", "learning_rate": 0.3, "regularization": 0.003}, 0.85),
@@ -76,9 +76,9 @@ def test_tastes_are_found_beyond_what_all_agree_on(kind, settings, reaches, user
 @pytest.mark.parametrize(
     ("kind", "settings", "reaches"),
     [
-        (TopNRank, {"metric": "map"} | PURE, 0.68),
-        (TopNRank, {"metric": "auc"} | PURE, 0.68),
-        (TopNRank, {"metric": "dcg", "smoothing": "relu"} | PURE, 0.70),
+        (TopNRank, {"task": "rated", "metric": "map"} | PURE, 0.68),
+        (TopNRank, {"task": "rated", "metric": "auc"} | PURE, 0.68),
+        (TopNRank, {"task": "rated", "metric": "dcg", "smoothing": "relu"} | PURE, 0.70),
         (GaussianRank, {"learning_rate": 0.03}, 0.70),
         (XCLiMF, {"learning_rate": 0.3, "regularization": 0.5}, 0.72),
         (TFMAP, {}, 0.60),
@@ -95,11 +95,12 @@ def test_xclimfs_published_sum_turns_long_lists_upside_down():
     assert concordance(XCLiMF(mean_pairs=False, **settings)) < 0.4
 
 
+@pytest.mark.filterwarnings("ignore:this model learned to rank the items")
 def test_mrr_cares_for_the_first_item():
     """Of the items a user has not rated, the one put first stands in the planted order's best tenth more often."""
     planted = planted_ratings()
     data = planted.interactions
-    model = TopNRank(metric="mrr", **(SMALL | PURE)).fit(data)
+    model = TopNRank(task="rated", metric="mrr", **(SMALL | PURE)).fit(data)
     first = model.recommend(n=1)
     users = model.user_numbers(first["user"].to_numpy())
     best = planted.score(users, model.item_numbers(first["item"].to_numpy()))

@@ -12,18 +12,27 @@ from topnrank.data.feedback.recency import Recency
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError, ParameterError
 
-_RATINGS = (policies.Threshold, Centered, Grades, Relevance)
+_RATINGS = (policies.Threshold, Centered, Grades, Relevance, policies.Amounts)
 _EVENTS = (WeightColumn, Unary, ItemCount, ConversionRate, policies.EventWeights, Recency)
 _KINDS: Mapping[str, type[Any]] = {policy.kind: policy for policy in (*_RATINGS, *_EVENTS)}
 
 
 def feedback_from(value: str | Feedback | None, data: Interactions) -> Feedback:
     """The policy `value`, by name with its defaults, or for None the natural one of the columns of `data`."""
-    if value is None:
-        return _natural(data)
     if isinstance(value, Feedback):
         return value
-    return feedback_named(value)
+    if value is not None:
+        return feedback_named(value)
+    if data.ratings is not None:
+        return Centered()
+    if data.weights is not None:
+        return WeightColumn()
+    if data.types is not None:
+        names = ", ".join(f"{name!r}: ..." for name in data.type_names)
+        raise DataError(
+            f"the data has feedback types and no weights; say what they mean with EventWeights({{{names}}})"
+        )
+    return Unary()
 
 
 def feedback_named(name: str) -> Feedback:
@@ -34,12 +43,12 @@ def feedback_named(name: str) -> Feedback:
 
 
 def fitted_feedback(policy: Feedback, data: Interactions) -> Feedback:
-    """`policy` fitted to `data` (rates, largest grade, latest time), to weigh other rows by the same values."""
+    """`policy` fitted to `data` (rates, unit, largest grade, latest time), to weigh other rows by the same values."""
     if isinstance(policy, ConversionRate):
         return policy.event_weights(data)
     if isinstance(policy, ItemCount | Recency):
         policy = replace(policy, base=fitted_feedback(policy.base, data))
-    return policy.fitted_to(data) if isinstance(policy, Graded | Recency) else policy
+    return policy.fitted_to(data) if isinstance(policy, Centered | Graded | Recency) else policy
 
 
 def remembered(policy: Feedback) -> dict[str, Any] | None:
@@ -60,14 +69,11 @@ def feedback_from_dict(described: Mapping[str, Any]) -> Feedback:
     return policy
 
 
-def _natural(data: Interactions) -> Feedback:
-    if data.ratings is not None:
-        return Centered()
-    if data.weights is not None:
-        return WeightColumn()
-    if data.types is not None:
-        names = ", ".join(f"{name!r}: ..." for name in data.type_names)
-        raise DataError(
-            f"the data has feedback types and no weights; say what they mean with EventWeights({{{names}}})"
-        )
-    return Unary()
+def fitted_policy(given: Feedback | str | None, known: Mapping[str, Any] | None) -> Feedback | str:
+    """The policy of a model fitted to ratings: what is `known` of the training rows, else the one that was given.
+
+    Early model files hold ratings as they are, without a unit.
+    """
+    if known is not None:
+        return feedback_from_dict(known)
+    return Centered(1.0) if given in (None, "centered", Centered()) else given

@@ -68,22 +68,59 @@ class Threshold(Policy):
     def __call__(self, data: Interactions) -> Interactions:
         """`data` with weights +1 and -1."""
         data, ratings = rated_pairs(data, "Threshold")
-        return data.with_weights(np.where(ratings >= self.at, np.float32(1), np.float32(-1)))
+        liked = ratings.astype(np.float32) >= np.float32(self.at)  # .7 as a rating is not quite .7 as a 64-bit number
+        return data.with_weights(np.where(liked, np.float32(1), np.float32(-1)))
+
+
+@final
+@dataclass(frozen=True)
+class Amounts(Policy):
+    """+1 for a rating above 0, -1 below, however large: counts and hours say that something is liked, not how much.
+
+    Without ratings the same of the weights. Several types of a pair are combined as by `Threshold` and `WeightColumn`. The
+    amounts themselves are left out.
+    """
+
+    kind: ClassVar[str] = "amounts"
+
+    def __call__(self, data: Interactions) -> Interactions:
+        """`data` with weights +1, 0 and -1."""
+        if data.ratings is not None:
+            data, amounts = rated_pairs(data, "Amounts")
+        else:
+            data = _combined(data.with_weights(_needed(data.weights, "Amounts", "ratings or weights")), "max")
+            amounts = _needed(data.weights, "Amounts", "weights").astype(np.float64)
+        return replace(data, ratings=None).with_weights(np.sign(amounts).astype(np.float32))
 
 
 @final
 @dataclass(frozen=True)
 class Centered(Policy):
-    """The rating minus the mean rating of the user; of several types the latest, else the largest rating."""
+    """The rating minus the mean rating of the user, in units of the scale; of several types the latest, else the largest.
+
+    A unit is as much as one star of five (`RatingCounts.unit`), so that weights are the same on every scale.
+    """
 
     kind: ClassVar[str] = "centered"
 
+    unit: float | None = None
+    """What the differences are divided by; None for what the spread of the training ratings says."""
+
+    def __post_init__(self) -> None:
+        if self.unit is not None:
+            require_number("Centered.unit", self.unit, above=0)
+
+    def fitted_to(self, data: Interactions) -> "Centered":
+        """The policy with the unit of the ratings of `data`."""
+        return self if self.unit is not None or data.rating_counts is None else Centered(data.rating_counts.unit)
+
     def __call__(self, data: Interactions) -> Interactions:
         """`data` with weights that sum to zero for each user."""
+        unit = self.fitted_to(data).unit
         data, ratings = rated_pairs(data, "Centered")
         counts = np.maximum(np.diff(data.indptr), 1)
         means = np.bincount(data.user_index, weights=ratings, minlength=data.n_users) / counts
-        return data.with_weights((ratings - means[data.user_index]).astype(np.float32))
+        return data.with_weights(((ratings - means[data.user_index]) / (unit or 1.0)).astype(np.float32))
 
 
 @final

@@ -11,6 +11,7 @@ import numpy as np
 from topnrank._checks import one_of, require_integer
 from topnrank._typing import Float32Array, FloatArray, IntArray
 from topnrank.data.feedback.by_name import feedback_from, feedback_from_dict
+from topnrank.data.feedback.liked import LikedRule, Relevant, rule_for
 from topnrank.data.feedback.policies import Feedback
 from topnrank.data.interactions import Interactions, check_interactions
 from topnrank.engines import ENGINES
@@ -105,6 +106,8 @@ class FactorModel(Model):
 
     default_feedback: ClassVar[str | None] = None
     """The feedback used when none is given; None for the natural one of the data."""
+    likes_only: ClassVar[bool] = False
+    """Whether only liked items enter the lists."""
     own_space: ClassVar[Space] = {}
     """Values worth trying of the model's own hyper-parameters, or instead of the shared ones."""
 
@@ -116,7 +119,7 @@ class FactorModel(Model):
 
     def selection(self) -> Selection:
         """Which rows enter the lists, and how many unobserved items beside them."""
-        return Selection(self.user_representation)
+        return Selection(self.user_representation, relevant_only=self.likes_only)
 
     def check(self) -> None:
         """Every field keeps its rule, and the fields go together."""
@@ -139,7 +142,12 @@ class FactorModel(Model):
         Without data: what the model was fitted with, or would do by its parameters alone.
         """
         self.check()
-        return self._recipe("rated", {}, self.objective(), self.selection())
+        selection = self.selection()
+        return self._recipe("catalog" if selection.negatives else "rated", {}, self.objective(), selection)
+
+    def choose(self, recipe: Recipe, data: Interactions) -> Recipe:
+        """`recipe` with the settings that are chosen by ranking rows held out of `data`, where the model has such."""
+        return recipe
 
     def _recipe(self, task: Task, chosen: Mapping[str, Any], objective: Objective, selection: Selection) -> Recipe:
         """The recipe with the values `chosen` in place of the fields of those names."""
@@ -151,7 +159,7 @@ class FactorModel(Model):
             penalties = {"user": given, "item": given, "history": HISTORY_PENALTY * given, "bias": given}
         scorer: Scorer = Factors(self.factors, self.init)
         if self.user_representation == "history":
-            scorer = History(self.factors, self.init, settings["history_power"])
+            scorer = History(self.factors, self.init, float(settings["history_power"]))
         return Recipe(
             task=task,
             scorer=scorer,
@@ -161,16 +169,18 @@ class FactorModel(Model):
             optimizer=make_optimizer(settings["optimizer"]),
             learning_rate=settings["learning_rate"],
             penalties=penalties,
-            bias=self.bias,
+            bias=settings["bias"],
             batch_size=self.batch_size,
-            epochs=self.epochs,
+            epochs=settings["epochs"],
             iterations=self.iterations,
             tolerance=self.tolerance,
             seed=self.seed,
             engine=self.engine,
             num_threads=self.num_threads,
             settings=settings,
-            shared_penalty=task == "catalog",
+            shared_penalty=chosen.get("task") == "catalog",
+            factor_weight=settings.get("factor_weight", 1.0),
+            popularity=settings.get("popularity", 0.0),
         )
 
     def fit(
@@ -180,6 +190,7 @@ class FactorModel(Model):
         validation: Interactions | float | None = None,
         metric: str = "ndcg@10",
         patience: int = 10,
+        relevant: Relevant = "auto",
         checkpoint: str | os.PathLike[str] | None = None,
         progress: bool = False,
         callbacks: Sequence[Callback] = (),
@@ -192,16 +203,25 @@ class FactorModel(Model):
             after each round (ranking the held-out rows) and the best round is kept; training stops after `patience`
             rounds without a better one. Rows held out as a fraction teach nothing, but they count as seen and belong to
             the users' histories afterwards.
+        relevant : the lowest rating that counts as liked, for `validation`, for `evaluate` later on, and where the model
+            learns from likes and has no `feedback`, for that; "auto": the upper fifth of the ratings' scale; None: all.
         checkpoint : a folder. A run that was killed resumes from it when the same call is made again, and ends with the
             same bits as an uninterrupted one; a finished one is not trained again.
         progress : show a progress bar on the terminal.
         callbacks : further watchers (`topnrank.training.Callback`).
         """
         check_interactions(data)
-        recipe = self.resolve(data)
+        recipe = self._with_liked(self.resolve(data), relevant, data)
         options = RunOptions(checkpoint, progress, callbacks)
         self._fitted = fit_model(self, recipe, data, validation, metric, patience, options)
         return self
+
+    def _with_liked(self, recipe: Recipe, relevant: Relevant, data: Interactions) -> Recipe:
+        """The recipe with what the user said is liked, where the data have ratings."""
+        if relevant == "auto" or data.ratings is None:
+            return recipe
+        rule = rule_for(relevant, None, data.rating_counts) or LikedRule(float(data.ratings.min()), "every rating")
+        return recipe.with_liked(rule, learn=self.feedback is None and recipe.task == "catalog")
 
     def partial_fit(self, data: Interactions, *, epochs: int = 5) -> Self:
         """Takes in new rows, of known and new users and items, without training anew (`models/factor/partial_fit.py`).
@@ -281,10 +301,10 @@ class FactorModel(Model):
 
     def score_pairs(self, users: IntArray, items: IntArray) -> Float32Array:
         """<u, v> + b of pairs. An item of the user's own history is scored like any other, its own part included."""
-        scores = np.empty(len(users), np.float32)
-        arrays = (self.user_factors_, self.item_factors_, self.item_bias_)
+        scores, arrays = np.empty(len(users), np.float32), self.fitted.arrays
+        blocks = (arrays[name].astype(np.float32, copy=False) for name in ("user_factors", "item_factors", "item_bias"))
         pairs = np.ascontiguousarray(users, np.int64), np.ascontiguousarray(items, np.int64)
-        pair_scores(*arrays, *pairs, scores)
+        pair_scores(*blocks, *pairs, scores)
         if (neighbors := neighbor_term(self.fitted)) is not None:
             scores += neighbors.of_pairs(*pairs)
         return scores

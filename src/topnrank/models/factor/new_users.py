@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from topnrank._typing import BoolArray, Float32Array, FloatArray, IntArray
-from topnrank.data.feedback.by_name import feedback_from_dict
+from topnrank.data.feedback.by_name import fitted_policy
+from topnrank.data.feedback.liked import LikedRule
 from topnrank.data.feedback.policies import Feedback, Threshold
 from topnrank.data.feedback.recency import timeless
 from topnrank.data.interactions import Interactions
-from topnrank.engines import TrainingTime, make_engine, on_one_machine
+from topnrank.engines import State, TrainingTime, make_engine, on_one_machine
 from topnrank.errors import ParameterError
 from topnrank.models.factor.fitted import history_sums
 from topnrank.models.factor.prepare import (
@@ -23,7 +24,6 @@ from topnrank.models.factor.prepare import (
 from topnrank.models.linear.neighbors import neighbor_term
 from topnrank.scorers import History, Parameters, RatingResiduals, TrainingLists, TypeChannels, UpdateRule
 from topnrank.scorers.neighbors import SCALE
-from topnrank.training import start_state
 
 if TYPE_CHECKING:
     from topnrank.models.factor.model import FactorModel
@@ -63,14 +63,21 @@ def channels_of(model: "FactorModel") -> int:
 def residuals_of(model: "FactorModel", indptr: IntArray, items: IntArray, values: FloatArray | None) -> Float32Array:
     """e of histories. Without values items count as average ones, so only "rated at all" speaks; where types have vectors
     of their own, as of the type with the largest weight."""
-    info = model.fitted.info
+    info, values = model.fitted.info, as_in_training(model, values)
     if (weights := info.type_weights) is not None:
         return TypeChannels(tuple(weights)).of(
             indptr, items, np.full(items.size, max(weights)) if values is None else values
         )
     if values is None:
         return np.zeros((items.size, 1), np.float32)
-    return RatingResiduals(model.array("item_offsets"), float(info.residual_mean or 0.0)).of(indptr, items, values)
+    known = RatingResiduals(model.array("item_offsets"), float(info.residual_mean or 0.0), info.rating_unit or 1.0)
+    return known.of(indptr, items, values)
+
+
+def as_in_training(model: "FactorModel", values: FloatArray | None) -> FloatArray | None:
+    """The numbers of histories as training knew them: of counts and amounts only the signs."""
+    known = model.fitted.info.feedback
+    return np.sign(values) if values is not None and known is not None and known["kind"] == "amounts" else values
 
 
 def history_recency_weights(model: "FactorModel", indptr: IntArray) -> Float32Array:
@@ -87,7 +94,7 @@ def liked_part(model: "FactorModel", items: IntArray, values: FloatArray | None)
         return np.ones(items.size, np.bool_)
     policy = model.recipe_.feedback
     if isinstance(policy, Threshold) and model.fitted.info.value == "ratings":
-        return np.asarray(values >= policy.at)  # the usual case, without the detour over Interactions
+        return LikedRule(policy.at).flags(values)  # the usual case, without the detour over Interactions
     rows, chosen = _one_user(model, items, values)
     numbers = chosen[rows.items] if not model.recipe_.selection.negatives else rows.items
     return np.isin(items, numbers[rows.gains > 0])
@@ -117,8 +124,9 @@ def fold_in(model: "FactorModel", items: IntArray, values: FloatArray | None) ->
     problem.rules[SCALE] = UpdateRule(False, 0.0, 0.0)
     for block in ("item_factors", "item_bias"):
         problem.rules[block] = UpdateRule(False, 0.0, 0.0)
-    engine = make_engine(on_one_machine(model.recipe_.engine), problem, start_state(blocks, model.recipe_.optimizer), 1)
-    steps = model.recipe_.steps_per_user(len(model.user_map))
+    state = State.start(blocks, model.recipe_.optimizer.initial)
+    engine = make_engine(on_one_machine(model.recipe_.engine), problem, state, 1)
+    steps = model.recipe_.steps_per_user(len(model.user_map), max(1, model.best_round_))
     for n in range(steps):
         engine.step(np.zeros(1, np.int64), TrainingTime(n, n / max(steps - 1, 1)))
     return np.asarray(engine.state.parameters["user_factors"][0])
@@ -152,11 +160,12 @@ def _one_user(model: "FactorModel", items: IntArray, values: FloatArray | None) 
     values means: all of them liked.
     """
     known, value = model.fitted.info.feedback, str(model.fitted.info.value)
+    values = as_in_training(model, values)
     policy = model.recipe_.feedback if value == "ratings" else "weights"  # what a row's number was in training
     if values is None:
         value, policy, values = "weights", "weights", np.ones(items.size)
-    elif known is not None and known["kind"] in ("grades", "relevance"):
-        policy = feedback_from_dict(known)  # the scale of the training rows, not of this history
+    elif value == "ratings":  # by the scale of the training rows, not by that of this history
+        policy = fitted_policy(model.recipe_.feedback, known)
     if isinstance(policy, Feedback):
         policy = timeless(policy)  # a history has no times
     column: dict[str, Any] = {value: values}

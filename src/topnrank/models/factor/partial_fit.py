@@ -18,14 +18,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from topnrank._typing import BoolArray, FloatArray, Int64Array
-from topnrank.data.feedback.by_name import feedback_from, feedback_from_dict
-from topnrank.data.feedback.policies import Feedback, WeightColumn
+from topnrank.data.feedback.by_name import feedback_from, feedback_from_dict, fitted_policy
+from topnrank.data.feedback.policies import EventWeights, Feedback, WeightColumn
+from topnrank.data.feedback.recency import timeless
 from topnrank.data.ids import IdMap
 from topnrank.data.interactions import Interactions
 from topnrank.engines import State, make_engine, on_one_machine
 from topnrank.errors import DataError, ParameterError
 from topnrank.models.base import FitInfo, Fitted
-from topnrank.models.factor.fitted import TIMES, VALUES, fitted_arrays, has_sessions
+from topnrank.models.factor.fitted import TIMES, VALUES, fitted_arrays
 from topnrank.models.factor.prepare import Prepared, prepare
 from topnrank.models.factor.recipe import Recipe
 from topnrank.models.linear.neighbors import RECENCY_WEIGHTS
@@ -45,17 +46,17 @@ def add_rows(model: "FactorModel", recipe: Recipe, new: Interactions, epochs: in
             "partial_fit: this model does not hold the values of its rows, as early files do not; fit it"
         )
     info = model.fitted.info
+    recipe = replace(recipe, factor_weight=1.0, popularity=0.0)  # they are in the numbers that are trained on
     rows = _weighted(info, recipe, new)
     whole = _merged(model.fitted, recipe, rows)
     policy: Feedback | str | None = WeightColumn()
     if info.value == "ratings":
-        policy = recipe.feedback if info.feedback is None else feedback_from_dict(info.feedback)
-    prepared = prepare(whole, policy, recipe.selection, strict=False)
+        policy = fitted_policy(recipe.feedback, info.feedback)
+    prepared = prepare(whole, policy, recipe.selection, strict=False, unit=info.rating_unit or 1.0)
     state = _state(model.fitted, recipe, prepared)
-    schedule = replace(recipe.schedule(prepared.rows), epochs=epochs, iterations=None)
-    schedule = replace(
-        schedule, users=np.intersect1d(schedule.users, _users_to_train(model.fitted, recipe, whole, rows))
-    )
+    schedule = recipe.schedule(prepared.rows)
+    users = np.intersect1d(schedule.users, _users_to_train(model.fitted, recipe, whole, rows))
+    schedule = replace(schedule, users=users, rounds=epochs, whole=True)
     if schedule.users.size and epochs:
         problem = recipe.problem(prepared.rows, prepared.frozen)
         train(make_engine(on_one_machine(recipe.engine), problem, state, recipe.num_threads), schedule)
@@ -67,9 +68,7 @@ def add_rows(model: "FactorModel", recipe: Recipe, new: Interactions, epochs: in
         residual_mean=now.residual_mean,
         type_weights=now.type_weights or info.type_weights,
     )
-    fitted = Fitted.of(prepared.data, fitted_arrays(recipe, state.parameters, prepared), info)
-    fitted.cached(Recipe, lambda: recipe)
-    return fitted
+    return Fitted.of(prepared.data, fitted_arrays(recipe, state.parameters, prepared), info, recipe)
 
 
 def _weighted(info: FitInfo, recipe: Recipe, new: Interactions) -> Interactions:
@@ -80,7 +79,8 @@ def _weighted(info: FitInfo, recipe: Recipe, new: Interactions) -> Interactions:
         if new.ratings is None:
             raise DataError("partial_fit: the model was trained on ratings, and the new rows have none")
         return new.take(new.pair_starts)
-    if info.feedback is not None and new.types is None:
+    by_type = info.feedback is not None and timeless(feedback_from_dict(info.feedback))
+    if isinstance(by_type, EventWeights) and new.types is None:
         raise DataError("partial_fit: the model was trained on feedback types, and the new rows have none")
     policy = feedback_from(recipe.feedback, new) if info.feedback is None else feedback_from_dict(info.feedback)
     return policy(new)
@@ -101,7 +101,7 @@ def _merged(fitted: Fitted, recipe: Recipe, new: Interactions) -> Interactions:
     kept[:n_old] = ~np.isin(pair[:n_old], pair[n_old:])
     order = np.flatnonzero(kept)[np.argsort(pair[kept], kind="stable")]
     columns: dict[str, Any] = {value: np.concatenate([fitted.arrays[VALUES], _column(new, value)])[order]}
-    if has_sessions(recipe.selection):
+    if recipe.selection.ridge is not None and recipe.selection.ridge.sessions is not None:
         columns["timestamps"] = np.concatenate([fitted.arrays[TIMES], _times(new, "sessions")])[order].astype(np.int64)
     elif recipe.selection.recency is not None:
         past = _past(fitted, recipe.selection.recency)

@@ -1,6 +1,6 @@
 """From interactions to training lists: feedback weights, rating residuals, and the checks that training makes sense."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -8,12 +8,13 @@ import numpy as np
 from topnrank._typing import BoolArray, Float32Array, Int64Array, IntArray
 from topnrank.data.feedback.by_name import feedback_from, fitted_feedback
 from topnrank.data.feedback.grades import Graded
-from topnrank.data.feedback.policies import EventWeights, Feedback
+from topnrank.data.feedback.liked import remembered_rule
+from topnrank.data.feedback.policies import Amounts, Centered, EventWeights, Feedback, ItemCount
 from topnrank.data.feedback.recency import Recency, timeless
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError
 from topnrank.models.base import FitInfo
-from topnrank.models.linear.neighbors import NO_SESSIONS, LikedItems, Ridge, fit_neighbors
+from topnrank.models.linear.neighbors import NO_SESSIONS, LikedItems, Ridge, Solved, fit_neighbors
 from topnrank.scorers import Neighbors, RatingResiduals, TrainingLists, TypeChannels
 from topnrank.scorers.base import EQUAL_RECENCY, NO_RESIDUALS
 
@@ -106,6 +107,8 @@ class FrozenTerms(NamedTuple):
     """Where the neighbors' scale begins"""
     channels: int = 1
     """What histories know of a row beside its item: its rating, or one channel for each type"""
+    popularity: Float32Array | None = None
+    """(n_items,) what popularity adds to the score of each item, before its weight"""
 
 
 NO_FROZEN_TERMS = FrozenTerms()
@@ -135,28 +138,43 @@ def prepare(
     *,
     strict: bool = True,
     earlier: Prepared | None = None,
+    unit: float | None = None,
+    left_out: bool = True,
 ) -> Prepared:
-    """Lists for training; `strict` refuses data that cannot teach an order, what `earlier` rows taught is used again."""
+    """Lists for training; `strict` refuses data that cannot teach an order, what `earlier` rows taught is used again.
+
+    `unit` is that of the ratings, where another one than that of `data` is to be kept. Without `left_out` the lists lack the
+    neighbors' scores of likes, which only training needs.
+    """
     if len(data) == 0:
         raise DataError("there are no rows to train on; check the filter or the split")
     policy = fitted_feedback(feedback_from(feedback, data), data)
     weighted = policy(data)
     if strict:
         check_trainable(weighted, selection)
-    residuals = None
-    if selection.user_representation == "history":
-        known = earlier.residuals if earlier is not None else None
-        residuals = known or _residuals(weighted, policy, selection)
+    residuals: RatingResiduals | TypeChannels | None = None
+    if earlier is not None:
+        residuals = earlier.residuals
+    elif selection.user_representation == "history" and selection.by_type:
+        residuals = type_channels(policy)
+    elif selection.user_representation == "history":
+        if unit is None:
+            unit = 1.0 if weighted.rating_counts is None else weighted.rating_counts.unit
+        column = weighted.ratings if weighted.ratings is not None else weighted.weights
+        assert column is not None
+        values = column.astype(np.float64) / unit
+        mean = float(values.mean())
+        sums = RatingResiduals.sums(weighted.indptr, weighted.indices, values, mean, data.n_items)
+        residuals = RatingResiduals.of_sums(sums, mean, unit)
     rows = training_lists(weighted, residuals, selection)
-    if earlier is None:
+    frozen = FrozenTerms(channels=rows.residuals.shape[1]) if earlier is None else earlier.frozen
+    if earlier is None and (selection.ridge is not None or selection.popular):
         likes = likes_of(rows, data.n_items, like_sessions(weighted, rows.gains > 0, selection.ridge))
         counts = np.bincount(likes.items, minlength=data.n_items)
-        frozen, neighbor_scores = fit_frozen_terms(selection, residuals, counts, likes)
+        frozen, neighbor_scores = fit_frozen_terms(selection, residuals, counts, likes, left_out=left_out)
         rows = rows if neighbor_scores is None else add_neighbor_scores(rows, neighbor_scores)
-    else:
-        channels = len(residuals.weights) if isinstance(residuals, TypeChannels) else earlier.frozen.channels
-        frozen = earlier.frozen._replace(channels=channels)
     info = fit_info(data.fingerprint(), value_kind(weighted, selection), policy, residuals)
+    info = replace(info, liked=remembered_rule(policy, data.rating_counts))
     return Prepared(weighted, rows, residuals, info, frozen)
 
 
@@ -195,17 +213,18 @@ def fit_info(
     return FitInfo(
         fingerprint=fingerprint,
         value=value,
-        feedback=policy.to_dict() if isinstance(policy, EventWeights | Graded | Recency) else None,
+        feedback=policy.to_dict() if keeps_values(policy, value) else None,
         residual_mean=residuals.mean if isinstance(residuals, RatingResiduals) else None,
+        rating_unit=residuals.unit if isinstance(residuals, RatingResiduals) and residuals.unit != 1.0 else None,
         type_weights=list(residuals.weights) if isinstance(residuals, TypeChannels) else None,
     )
 
 
-def _residuals(weighted: Interactions, policy: Feedback, selection: Selection) -> RatingResiduals | TypeChannels:
-    """What histories know of a row beside its item: how it was rated, or its type."""
-    if selection.by_type:
-        return type_channels(policy)
-    return RatingResiduals.fit(weighted.indptr, weighted.indices, values_of(weighted), weighted.n_items)
+def keeps_values(policy: Feedback, value: Literal["ratings", "weights"]) -> bool:
+    """Whether the policy took numbers from the training rows that other rows are weighted by."""
+    return isinstance(policy, Amounts | Centered | EventWeights | Graded | Recency) or (
+        isinstance(policy, ItemCount) and value == "ratings"
+    )
 
 
 def type_channels(policy: Feedback) -> TypeChannels:
@@ -214,13 +233,6 @@ def type_channels(policy: Feedback) -> TypeChannels:
     if not isinstance(base, EventWeights):
         raise DataError("type_vectors=True needs a weight for each feedback type: give feedback=EventWeights(...)")
     return TypeChannels(tuple(base.weights.values()))
-
-
-def values_of(weighted: Interactions) -> Float32Array:
-    """What a history knows of its rows: the ratings, or without them the weights."""
-    values = weighted.ratings if weighted.ratings is not None else weighted.weights
-    assert values is not None
-    return values
 
 
 def likes_of(rows: TrainingLists, n_items: int, sessions: Int64Array = NO_SESSIONS) -> LikedItems:
@@ -232,19 +244,37 @@ def likes_of(rows: TrainingLists, n_items: int, sessions: Int64Array = NO_SESSIO
 
 
 def fit_frozen_terms(
-    selection: Selection, residuals: RatingResiduals | TypeChannels | None, counts: IntArray, likes: LikedItems
+    selection: Selection,
+    residuals: RatingResiduals | TypeChannels | None,
+    counts: IntArray,
+    likes: LikedItems,
+    *,
+    left_out: bool = True,
 ) -> tuple[FrozenTerms, Float32Array | None]:
     """What training takes from the likes of all users, and for each like the neighbors' score when its user is left out.
 
-    `counts` are the likes of each item; no scores where the model has no neighbors.
+    `counts` are the likes of each item; no scores where the model has no neighbors, or without `left_out`.
     """
     channels = len(residuals.weights) if isinstance(residuals, TypeChannels) else 1
     sampling_weights = item_sampling_weights(counts) if selection.negatives and selection.popular else None
     if selection.ridge is None:
         return FrozenTerms(None, sampling_weights, channels=channels), None
-    solved = fit_neighbors(likes, selection.ridge, left_out=True)
-    scale = NEIGHBOR_SCORE_OF_A_LIKE / max(float(np.abs(solved.neighbor_scores).mean()), 1e-6)
+    solved = fit_neighbors(likes, selection.ridge, left_out=left_out)
+    if not left_out:
+        return FrozenTerms(solved.neighbors, sampling_weights, channels=channels), None
+    scale = start_scale(solved.neighbor_scores)
     return FrozenTerms(solved.neighbors, sampling_weights, scale, channels), solved.neighbor_scores
+
+
+def start_scale(of_likes: Float32Array) -> float:
+    """Where the neighbors' scale begins, by the scores they give to likes whose user is left out."""
+    return NEIGHBOR_SCORE_OF_A_LIKE / max(float(np.abs(of_likes).mean()), 1e-6)
+
+
+def add_neighbors(prepared: Prepared, solved: Solved) -> Prepared:
+    """Lists that were prepared without neighbors, with these, solved with left-out scores."""
+    frozen = prepared.frozen._replace(neighbors=solved.neighbors, scale=start_scale(solved.neighbor_scores))
+    return replace(prepared, frozen=frozen, rows=add_neighbor_scores(prepared.rows, solved.neighbor_scores))
 
 
 def add_neighbor_scores(rows: TrainingLists, of_likes: Float32Array) -> TrainingLists:
@@ -266,8 +296,30 @@ def item_sampling_weights(counts: IntArray) -> Int64Array:
 
 
 def check_trainable(weighted: Interactions, selection: Selection) -> None:
-    """DataError where nothing can be learned from the rows."""
-    (_check_likes if selection.relevant_only else _check_order)(weighted, selection)
+    """DataError where nothing can be learned from the rows: some user must have two items with different weights.
+
+    Only that is an order to learn; models of likes need likes.
+    """
+    if selection.relevant_only:
+        _check_likes(weighted, selection)
+        return
+    weights, sizes = weighted.weights, np.diff(weighted.indptr)
+    assert weights is not None
+    if sizes.max(initial=0) < 2:
+        raise DataError("every user has one item only: there is nothing to rank; give data with longer lists per user")
+    if weighted.ratings is not None and np.ptp(weighted.ratings) == 0:
+        raise DataError(
+            f"all {len(weighted)} ratings are {weighted.ratings[0]:g}: there is no order to learn from them; "
+            "give graded ratings, or use Popularity"
+        )
+    same_user = np.diff(weighted.user_index) == 0
+    if not np.any(same_user & (np.diff(weights) != 0)):
+        raise DataError(
+            f"within every user all weights are equal (for example {weights[0]:g}): training on observed items alone "
+            "cannot learn an order from that; rank the whole catalog instead (TopNRank(task='catalog')), give "
+            "ratings, weights that differ or dislikes with weight below 0, or use another model that learns from likes "
+            "alone (BPR or WARP with negatives=100, MFADG, CLiMF)"
+        )
 
 
 def _check_likes(data: Interactions, selection: Selection) -> None:
@@ -285,25 +337,4 @@ def _check_likes(data: Interactions, selection: Selection) -> None:
         raise DataError(
             f"every user has observed all {data.n_items} items: there are no unobserved items to sample; rank the observed "
             "ones: TopNRank with task='rated', or BPR or WARP with negatives=0"
-        )
-
-
-def _check_order(data: Interactions, selection: Selection) -> None:
-    """Some user must have two items with different weights: only that is an order to learn."""
-    weights, sizes = data.weights, np.diff(data.indptr)
-    assert weights is not None
-    if sizes.max(initial=0) < 2:
-        raise DataError("every user has one item only: there is nothing to rank; give data with longer lists per user")
-    if data.ratings is not None and np.ptp(data.ratings) == 0:
-        raise DataError(
-            f"all {len(data)} ratings are {data.ratings[0]:g}: there is no order to learn from them; "
-            "give graded ratings, or use Popularity"
-        )
-    same_user = np.diff(data.user_index) == 0
-    if not np.any(same_user & (np.diff(weights) != 0)):
-        raise DataError(
-            f"within every user all weights are equal (for example {weights[0]:g}): training on observed items alone "
-            "cannot learn an order from that; rank the whole catalog instead (TopNRank(task='catalog')), give "
-            "ratings, weights that differ or dislikes with weight below 0, or use another model that learns from likes "
-            "alone (BPR or WARP with negatives=100, MFADG, CLiMF)"
         )

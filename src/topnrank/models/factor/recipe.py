@@ -2,17 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 
+from topnrank.data.feedback.liked import LikedRule
 from topnrank.data.feedback.policies import Feedback
 from topnrank.engines import Problem, State
 from topnrank.losses.base import Objective
 from topnrank.models.factor.prepare import NO_FROZEN_TERMS, FrozenTerms, Selection
 from topnrank.scorers import History, Scorer, TrainingLists, UpdateRule
 from topnrank.scorers.neighbors import SCALE
-from topnrank.training import AdaGrad, Optimizer, Schedule, start_state
+from topnrank.training import AdaGrad, Optimizer, Schedule
 from topnrank.training.schedule import batch_count
 
 Task = Literal["rated", "catalog"]
@@ -57,6 +58,20 @@ class Recipe:
     """All hyper-parameters by name, with the values that "auto" stands for"""
     shared_penalty: bool = False
     """Whether the sampled rows of a list count together as many visits as its own rows, for the penalty"""
+    factor_weight: float = 1.0
+    """What item vectors and biases are multiplied by after training, so that they weigh less beside the neighbors"""
+    popularity: float = 0.0
+    """What the popularity of items weighs in their biases (`models/topnrank/popularity.py`)"""
+    neighbor_scale: float | None = None
+    """Where the neighbors' scale begins; None: by what they give to likes whose user is left out"""
+    chosen: Mapping[str, float] | None = None
+    """Settings that were chosen on held-out rows, by name"""
+    liked: LikedRule | None = None
+    """Which ratings are liked, where the user said so; else the training rows say it"""
+
+    def with_liked(self, rule: LikedRule, *, learn: bool) -> Self:
+        """With a rule given by the user for measuring, and where the recipe would `learn` likes by a rule, for that too."""
+        return replace(self, liked=rule, feedback=rule.policy if learn else self.feedback)
 
     def with_channels(self, channels: int) -> Scorer:
         """The scorer for histories that know `channels` numbers of a row beside its item."""
@@ -87,11 +102,12 @@ class Recipe:
     def start_state(self, n_users: int, n_items: int, frozen: FrozenTerms = NO_FROZEN_TERMS) -> State:
         """Start values and fresh accumulators."""
         parameters = self.with_channels(frozen.channels).initialize(n_users, n_items, self.seed)
-        if frozen.neighbors is None:
-            return start_state(parameters, self.optimizer)
-        parameters[SCALE] = np.array([frozen.scale], np.float32)
-        state = start_state(parameters, self.optimizer)
-        state.accumulators[SCALE][:] = SCALE_ACCUMULATOR
+        if frozen.neighbors is not None:
+            scale = frozen.scale if self.neighbor_scale is None else self.neighbor_scale
+            parameters[SCALE] = np.array([scale], np.float32)
+        state = State.start(parameters, self.optimizer.initial)
+        if frozen.neighbors is not None:
+            state.accumulators[SCALE][:] = SCALE_ACCUMULATOR
         return state
 
     def schedule(self, lists: TrainingLists) -> Schedule:
@@ -103,10 +119,14 @@ class Recipe:
         if lists.listed.size:
             sizes = np.bincount(np.repeat(np.arange(sizes.size), sizes)[lists.listed], minlength=sizes.size)
         users = np.flatnonzero(sizes >= (1 if self.selection.relevant_only else 2))
-        return Schedule(users, batch_count(self.batch_size, users.size), self.seed, self.epochs, self.iterations)
+        batch, rounds = (
+            batch_count(self.batch_size, users.size),
+            self.iterations if self.epochs is None else self.epochs,
+        )
+        return Schedule(users, batch, self.seed, rounds or 0, whole=self.epochs is not None)
 
-    def steps_per_user(self, n_users: int) -> int:
-        """About how many training steps a user takes part in."""
+    def steps_per_user(self, n_users: int, rounds: int) -> int:
+        """About how many steps a user took part in, in a training that kept what it had after so many rounds."""
         if self.epochs is not None:
-            return self.epochs
-        return max(1, round((self.iterations or 0) * batch_count(self.batch_size, n_users) / n_users))
+            return min(self.epochs, rounds)
+        return max(1, round(min(self.iterations or 0, rounds) * batch_count(self.batch_size, n_users) / n_users))

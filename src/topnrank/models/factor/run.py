@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from topnrank._checks import require_integer
+from topnrank._progress import progress_bar
 from topnrank._typing import IntArray
-from topnrank.data.feedback.policies import LIKED_FROM
 from topnrank.data.interactions import Interactions
 from topnrank.engines import Engine, Problem, State, make_engine
 from topnrank.errors import DataError, DivergenceError
@@ -24,6 +24,7 @@ from topnrank.models.factor.fitted import fitted_arrays
 from topnrank.models.factor.prepare import FrozenTerms, Prepared, prepare
 from topnrank.models.factor.recipe import Recipe
 from topnrank.models.persistence import encode
+from topnrank.models.recent_popularity import item_popularity
 from topnrank.rng import mix
 from topnrank.scorers import Parameters, TrainingLists
 from topnrank.training import Callback, Checkpoint, EarlyStopping, Progress, Recorder, Tolerance, train
@@ -71,9 +72,6 @@ class Validation:
     digest: str
     """Of the held-out rows"""
 
-    def __post_init__(self) -> None:
-        check_stopping(self.metric, self.patience)
-
 
 class Outcome(NamedTuple):
     """Result of a run."""
@@ -82,12 +80,6 @@ class Outcome(NamedTuple):
     best: Parameters | None
     """The parameters of the best round, where it was validated; else the engine's are to be kept"""
     info: FitInfo
-
-
-def check_stopping(metric: str, patience: int) -> None:
-    """ParameterError for an unknown metric, or a patience that is not an integer of at least 1."""
-    parse_metrics(metric)
-    require_integer("fit.patience", patience, 1)
 
 
 def run(
@@ -109,7 +101,7 @@ def run(
         }
         persistent = {"recorder": recorder} | ({"stopping": stopping} if stopping else {})
         saved = Checkpoint(checkpoint, identity, persistent)
-        if (earlier := saved.resume()) is not None:
+        if (earlier := saved.resume(state)) is not None:
             state, done, finished = earlier
     engine = data.make_engine(recipe.problem(data.lists, data.frozen), state)
     if not finished:
@@ -118,10 +110,12 @@ def run(
             callbacks.append(Tolerance(recipe.tolerance))
         with ExitStack() as stack:
             if options.progress:
-                title = type(model).__name__
-                callbacks.append(stack.enter_context(Progress(schedule.rounds, done=done, title=title)))
+                bar = stack.enter_context(progress_bar(type(model).__name__, schedule.rounds))
+                bar.update(done, text="compiling")
+                callbacks.append(Progress(bar))
             if saved is not None:
                 callbacks.append(saved)
+                stack.enter_context(saved.alone())
             try:
                 done = train(engine, schedule, callbacks, done=done)
             except DivergenceError as error:
@@ -135,6 +129,10 @@ def run(
             saved.write(engine, done, finished=True)
     info = replace(data.info, task=recipe.task, history=recorder.records, rounds=done, best_round=done)
     if stopping is None:
+        return Outcome(engine, None, info)
+    if not stopping.best:  # no round: the parts in closed form are all there is
+        assert validation is not None
+        info = replace(info, validation={stopping.metric: validation.measure(engine)})
         return Outcome(engine, None, info)
     info = replace(info, best_round=stopping.best_round, validation={stopping.metric: stopping.best_value})
     return Outcome(engine, stopping.best, info)
@@ -150,11 +148,21 @@ def fit_model(
     options: RunOptions,
 ) -> Fitted:
     """The fitted state of `model` after a training on rows in memory; see `FactorModel.fit`."""
-    check_stopping(metric, patience)
+    parse_metrics(metric)  # refused even where nothing is validated
+    require_integer("fit.patience", patience, 1)
     rows = data
     if validation is not None and not isinstance(validation, Interactions):
         rows, validation = split_per_user(data, test=validation, seed=0)
-    prepared = prepare(rows, recipe.feedback, recipe.selection)
+    recipe = model.choose(recipe, rows)
+    prepared = prepare(rows, recipe.feedback, recipe.selection, left_out=recipe.epochs != 0)
+    if recipe.popularity:
+        popular = item_popularity(rows)
+        info = replace(prepared.info, half_life_days=popular.half_life)
+        prepared = replace(prepared, info=info, frozen=prepared.frozen._replace(popularity=popular.scores))
+    info = replace(prepared.info, chosen=None if recipe.chosen is None else dict(recipe.chosen))
+    if recipe.liked is not None:
+        info = replace(info, liked=recipe.liked.to_dict())
+    prepared = replace(prepared, info=info)
     training = TrainingData(
         prepared.rows,
         rows.n_users,
@@ -170,9 +178,7 @@ def fit_model(
         prepared = prepare(data, recipe.feedback, recipe.selection, strict=False, earlier=prepared)
         info = replace(info, fingerprint=prepared.info.fingerprint)
     arrays = fitted_arrays(recipe, engine.state.parameters if best is None else best, prepared)
-    fitted = Fitted.of(prepared.data, arrays, info)
-    fitted.cached(Recipe, lambda: recipe)
-    return fitted
+    return Fitted.of(prepared.data, arrays, info, recipe)
 
 
 def _validation(
@@ -183,14 +189,13 @@ def _validation(
     def snapshot(arrays: dict[str, Any]) -> "FactorModel":
         """The model with these arrays, as if it were fitted."""
         made = copy.copy(model)
-        made._fitted = Fitted.of(prepared.data, arrays, replace(prepared.info, task=recipe.task))
-        made._fitted.cached(Recipe, lambda: recipe)
+        made._fitted = Fitted.of(prepared.data, arrays, replace(prepared.info, task=recipe.task), recipe)
         return made
 
     weighted = snapshot({}).weigh(held_out)
-    flags, rule = relevance(weighted, LIKED_FROM)
-    if flags.all() and recipe.task == "rated":
-        raise all_relevant(len(weighted), rule)
+    found = relevance(weighted, "auto", prepared.info.liked_rule)
+    if found.says_nothing and recipe.task == "rated":
+        raise all_relevant(len(weighted), found.rule)
 
     def measure(engine: Engine) -> float:
         fitted = snapshot(fitted_arrays(recipe, engine.state.parameters, prepared))

@@ -143,10 +143,7 @@ def _accumulate(item, likes, sums, active_items):
 
 @kernel
 def _nearest(item, sums, active_items, norms, shrink, chosen):
-    """The items with the highest cosine to `item`, ascending, into `chosen`; returns how many.
-
-    Where there are fewer than places, `item` itself fills the rest: its weight there stays 0.
-    """
+    """The items with the highest cosine to `item`, nearest first, into `chosen`; `item` itself fills the rest."""
     T, n = chosen.size, 0
     scores = np.empty(T, np.float64)
     for other in active_items:
@@ -161,7 +158,6 @@ def _nearest(item, sums, active_items, norms, shrink, chosen):
             place -= 1
         scores[place], chosen[place] = score, other
         n = min(n + 1, T)
-    chosen[:n].sort()
     chosen[n:] = item
 
 
@@ -181,15 +177,15 @@ def count_upper(likes, counts):
 
 
 @parallel_kernel
-def gram_and_neighbors(likes, gram, shrink, columns, values, neighbors):
-    """The upper half of G into `columns` and `values`, which are those of `gram`; and N(i) of each item."""
+def gram_and_neighbors(likes, gram, shrink, columns, values, ranked):
+    """The upper half of G into `columns` and `values`, which are those of `gram`; each item's nearest into `ranked`."""
     m = gram.diagonal.size
     for chunk in prange(CHUNKS):
         sums, active_items = np.zeros(m, np.float32), np.empty(m, np.int32)
         for item in range(chunk, m, CHUNKS):
             n = _accumulate(item, likes, sums, active_items)
             active_items[:n].sort()  # the order of equal cosines, and of the columns
-            _nearest(item, sums, active_items[:n], gram.diagonal, shrink, neighbors[item])
+            _nearest(item, sums, active_items[:n], gram.diagonal, shrink, ranked[item])
             place = gram.indptr[item]
             for t in range(n):
                 other = active_items[t]
@@ -201,8 +197,12 @@ def gram_and_neighbors(likes, gram, shrink, columns, values, neighbors):
 
 @kernel
 def _entry(gram, row, column, start):
-    """Where `column` stands, or would stand, in `row` of the upper half, searched from `start` on."""
-    low, high = start, gram.indptr[row + 1]
+    """Where `column` stands, or would stand, in `row` of the upper half, searched from `start` on in steps that double."""
+    low, end, step = start, gram.indptr[row + 1], 1
+    while low + step < end and gram.columns[low + step] < column:
+        low += step
+        step *= 2
+    high = min(low + step, end)
     while low < high:
         middle = (low + high) // 2
         if gram.columns[middle] < column:
@@ -233,34 +233,142 @@ def _pair(gram, i, j):
     return gram.values[place] if found else np.float32(0.0)
 
 
+PANEL = 4
+"""Rows that are taken from all others at a time: the others are then read and written a fourth as often."""
+
+
+@kernel
+def _take_panel(rows, factors, A, first):
+    """Takes the products of four `factors` (4, n) and four `rows` (4, n) from the upper half of A, from row `first` on."""
+    n = A.shape[0]
+    p, q, r, s = rows[0], rows[1], rows[2], rows[3]
+    for i in range(first, n):
+        row, a, b, c, d = A[i], factors[0, i], factors[1, i], factors[2, i], factors[3, i]
+        for j in range(i, n):
+            row[j] -= a * p[j] + b * q[j] + c * r[j] + d * s[j]
+
+
+@kernel
+def _sweep(A, first, last, rows, factors):
+    """Sweeps the symmetric A, of which the upper half counts, by the rows from `first` to `last`, at most four.
+
+    With K those rows and B = A_KK^-1: A_KK becomes -B, A_KR becomes B A_KR, and A_RR loses A_RK B A_KR. Swept by all of its
+    rows a positive definite matrix is its negative inverse.
+    """
+    n, size = A.shape[0], last - first
+    rows[:], factors[:] = 0.0, 0.0
+    for k in range(size):
+        for j in range(n):
+            factors[k, j] = A[first + k, j] if j >= first + k else A[j, first + k]
+    B = factors[:size, first:last].copy()
+    for k in range(size):  # Gauss-Jordan; needs no pivots in a positive definite matrix
+        pivot = 1.0 / B[k, k]
+        B[k, k] = 1.0
+        for j in range(size):
+            B[k, j] *= pivot
+        for r in range(size):
+            if r != k:
+                factor = B[r, k]
+                B[r, k] = 0.0
+                for j in range(size):
+                    B[r, j] -= factor * B[k, j]
+    for k in range(size):
+        for r in range(size):
+            for j in range(n):
+                rows[k, j] += B[k, r] * factors[r, j]
+    _take_panel(rows, factors, A, 0)
+    for k in range(size):
+        for j in range(first + k, n):
+            A[first + k, j] = rows[k, j]
+        for i in range(first):
+            A[i, first + k] = rows[k, i]
+        for j in range(k, size):
+            A[first + k, first + j] = -B[k, j]
+
+
 @kernel
 def _invert(A):
-    """The inverse of a positive definite matrix in its own place (Gauss-Jordan, which needs no pivots there)."""
+    """The inverse of a positive definite matrix in its own place, both halves."""
     n = A.shape[0]
-    for k in range(n):
-        pivot = 1.0 / A[k, k]
-        A[k, k] = 1.0
-        for c in range(n):
-            A[k, c] *= pivot
-        for r in range(n):
-            if r != k and A[r, k] != 0.0:
-                factor = A[r, k]
-                A[r, k] = 0.0
-                for c in range(n):
+    rows, factors = np.empty((PANEL, n)), np.empty((PANEL, n))
+    for first in range(0, n, PANEL):
+        _sweep(A, first, min(first + PANEL, n), rows, factors)
+    for i in range(n):
+        for j in range(i, n):
+            A[i, j] = A[j, i] = -A[i, j]
+
+
+@kernel
+def _solve(A, x):
+    """A^-1 x in the place of x, by Cholesky: the upper half of A becomes U with A = U'U."""
+    n = A.shape[0]
+    for first in range(0, n, PANEL):
+        last = min(first + PANEL, n)
+        for k in range(first, last):
+            A[k, k] = np.sqrt(A[k, k])
+            pivot = 1.0 / A[k, k]
+            for c in range(k + 1, n):
+                A[k, c] *= pivot
+            for r in range(k + 1, last):
+                factor = A[k, r]
+                for c in range(r, n):
                     A[r, c] -= factor * A[k, c]
+        if last < n:
+            _take_panel(A[first:last], A[first:last], A, last)
+    for k in range(n):
+        x[k] /= A[k, k]
+        for c in range(k + 1, n):
+            x[c] -= A[k, c] * x[k]
+    for k in range(n - 1, -1, -1):
+        total = x[k]
+        for c in range(k + 1, n):
+            total -= A[k, c] * x[c]
+        x[k] = total / A[k, k]
+
+
+@kernel
+def _ascending(item, ranked, chosen):
+    """N(item) into `chosen`, ascending; returns the part before the places that `item` itself fills."""
+    size = 0
+    while size < ranked.size and ranked[size] != item:
+        size += 1
+    chosen[:] = ranked
+    chosen[:size].sort()
+    return chosen[:size]
 
 
 @parallel_kernel
-def solve_neighbors(likes, gram, penalty, neighbors, solved, neighbor_scores):
-    """W of every item into `solved`; left-out scores of all liked pairs into `neighbor_scores`, unless it is empty."""
-    m, T = neighbors.shape
+def solve_neighbors(gram, penalties, ranked, neighbors, solved):
+    """N of every item, ascending, into `neighbors`; W for each penalty into `solved`, (n_penalties, n_items, T)."""
+    m, T = ranked.shape
+    for chunk in prange(CHUNKS):
+        system, U = np.empty((T, T)), np.empty((T, T))
+        right, w = np.empty(T), np.empty(T)
+        for item in range(chunk, m, CHUNKS):
+            near = _ascending(item, ranked[item], neighbors[item])
+            size = near.size
+            _system(gram, near, system)
+            for t in range(size):
+                right[t] = _pair(gram, item, near[t])
+            for p in range(penalties.size):
+                for t in range(size):
+                    U[t, t:size] = system[t, t:size]
+                    U[t, t] += penalties[p]
+                    w[t] = right[t]
+                _solve(U[:size, :size], w[:size])
+                for t in range(size):
+                    solved[p, item, t] = w[t]
+
+
+@parallel_kernel
+def solve_neighbors_left_out(likes, gram, penalty, ranked, neighbors, solved, neighbor_scores):
+    """`solve_neighbors` for one penalty, and the left-out scores of all liked pairs into `neighbor_scores`."""
+    m = ranked.shape[0]
     for chunk in prange(CHUNKS):
         position = np.full(m, -1, np.int32)
         for item in range(chunk, m, CHUNKS):
-            size = 0
-            while size < T and neighbors[item, size] != item:
-                size += 1
-            near = neighbors[item, :size]
+            near = _ascending(item, ranked[item], neighbors[item])
+            size = near.size
             A = np.empty((size, size))
             _system(gram, near, A)
             right, w = np.empty(size), np.zeros(size)
@@ -273,9 +381,9 @@ def solve_neighbors(likes, gram, penalty, neighbors, solved, neighbor_scores):
                 for s in range(size):
                     w[t] += A[t, s] * right[s]
                 solved[item, t] = w[t]
-            if neighbor_scores.size and likes.owners.size:
+            if likes.owners.size:
                 left_out_sessions(item, A, w, likes, position, neighbor_scores)
-            elif neighbor_scores.size:
+            else:
                 left_out(item, A, w, likes, position, neighbor_scores)
             for t in range(size):
                 position[near[t]] = -1

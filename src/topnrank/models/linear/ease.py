@@ -1,6 +1,6 @@
 """EASE: a ridge regression of every item on all others, in closed form (Steck 2019)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, Self, final
 
@@ -11,10 +11,14 @@ from topnrank._typing import BoolArray, Float32Array, FloatArray, Int32Array, In
 from topnrank.data.feedback.policies import Feedback
 from topnrank.data.interactions import Interactions, check_interactions
 from topnrank.errors import DataError, DivergenceError
+from topnrank.evaluation.held_out import FEWEST_USERS, JUDGED_BY, HeldOut
+from topnrank.evaluation.splits import hold_out
 from topnrank.models.base import Fitted
 from topnrank.models.linear import _ease_kernel as linear
+from topnrank.models.linear.choice import ChosenRidge, best_penalty
 from topnrank.models.linear.likes import LikesModel
 from topnrank.models.parameters import (
+    AUTO,
     FLAG,
     POSITIVE,
     Range,
@@ -23,6 +27,7 @@ from topnrank.models.parameters import (
     param,
 )
 
+USUAL_PENALTY = 400.0
 _BLOCK = 512
 """Rows that are mirrored at a time."""
 
@@ -281,8 +286,9 @@ class EASE(LikesModel):
     far fewer users than items the same scores come from a system of users, and no items x items matrix is made.
     """
 
-    regularization: float = param(400.0, POSITIVE)
-    """lambda, in likes of an item: dense data want some hundreds, sparse data some tens."""
+    regularization: float | str = param(USUAL_PENALTY, POSITIVE.unless(AUTO))
+    """lambda, in likes of an item: dense data want some hundreds, sparse data some tens. "auto": chosen on rows held out
+    inside `fit`, at the cost of some ten fits."""
     dislikes: bool = param(False, FLAG)
     """Whether rows with a weight below 0 are predictors of likes, too, each item's dislikes in a column of their own."""
     dislike_regularization: float = param(800.0, POSITIVE)
@@ -308,11 +314,36 @@ class EASE(LikesModel):
         weighted, info = self.weighted(data)
         assert weighted.weights is not None
         form = self._cheaper_form(weighted.n_users, weighted.n_items * (2 if self.dislikes else 1))
-        penalties = Penalties(float(self.regularization), float(self.dislike_regularization))
+        if self.regularization == AUTO:
+            info = replace(info, chosen={"regularization": self._chosen(weighted)})
+        penalty = (info.chosen or {}).get("regularization", self.regularization)
+        penalties = Penalties(float(penalty), float(self.dislike_regularization))
         arrays = form.solve(Signed.of(weighted, self.dislikes), penalties)
         info = replace(info, penalties=list(penalties), dislikes=self.dislikes)
         self._fitted = Fitted.of(weighted, {**arrays, "seen_weights": weighted.weights}, info)
         return self
+
+    def _chosen(self, weighted: Interactions) -> float:
+        """The lambda that ranks held-out rows of `weighted` best; the usual one where there are too few."""
+        split = hold_out(weighted)
+        if split is None:
+            return USUAL_PENALTY
+        train, rest = split
+        assert rest.weights is not None
+        held_out = HeldOut.of(train, rest, (rest.weights > 0).astype(np.float64), JUDGED_BY)
+        if held_out.n_users < FEWEST_USERS:
+            return USUAL_PENALTY
+        values: dict[float, float] = {}
+
+        def best_of(penalties: Sequence[float]) -> ChosenRidge:
+            for penalty in penalties:
+                if penalty not in values:
+                    trial = EASE(**self.get_params() | {"regularization": penalty, "feedback": "weights"}).fit(train)
+                    values[penalty] = float(held_out.means(lambda users: [trial.score_block(users)])[0])  # noqa: B023
+            best = max(values, key=lambda penalty: values[penalty])
+            return ChosenRidge(len(weighted.items), best, values[best])
+
+        return best_penalty(best_of).penalty
 
     # -- scores -------------------------------------------------------------------------------------------------------
 

@@ -3,8 +3,9 @@
 import numpy as np
 
 from topnrank._typing import Float32Array, FloatArray, IntArray
-from topnrank.data.feedback.by_name import feedback_from, feedback_from_dict, fitted_feedback, remembered
-from topnrank.data.feedback.policies import LIKED_FROM, EventWeights, Feedback, Threshold, WeightColumn
+from topnrank.data.feedback.by_name import feedback_from_dict, fitted_feedback, remembered
+from topnrank.data.feedback.liked import LikedRule, likes_feedback, remembered_rule
+from topnrank.data.feedback.policies import Amounts, EventWeights, Feedback, Threshold, WeightColumn
 from topnrank.data.feedback.recency import timeless
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError, ParameterError
@@ -18,8 +19,7 @@ class LikesModel(Model):
 
     def weighted(self, data: Interactions) -> tuple[Interactions, FitInfo]:
         """`data` with weights, and what other rows are weighted alike by."""
-        given = Threshold(LIKED_FROM) if self.feedback is None and data.ratings is not None else self.feedback
-        policy = fitted_feedback(feedback_from(given, data), data)
+        policy = fitted_feedback(likes_feedback(self.feedback, data), data)
         weighted = policy(data)
         assert weighted.weights is not None
         if not (weighted.weights > 0).any():
@@ -33,6 +33,7 @@ class LikesModel(Model):
             task="catalog",
             value="weights" if by_weight else "ratings",  # what the numbers of a new user's history are
             feedback=remembered(policy),
+            liked=remembered_rule(policy, data.rating_counts),
         )
         return weighted, info
 
@@ -45,10 +46,11 @@ class LikesModel(Model):
         if values is None:
             return np.ones(items.size, np.float32)
         if self.fitted.info.value == "weights":
-            return values.astype(np.float32)
+            policy = self._fitted_policy() if self.fitted.info.feedback is not None else None
+            return np.asarray(np.sign(values) if isinstance(policy, Amounts) else values, np.float32)
         policy = timeless(self._fitted_policy())
         if isinstance(policy, Threshold):  # the usual case, without the detour over Interactions
-            return np.where(values >= policy.at, np.float32(1), np.float32(-1))
+            return np.where(LikedRule(policy.at).flags(values), np.float32(1), np.float32(-1))
         one = Interactions.from_arrays(np.zeros(items.size, np.int64), items, ratings=values)
         weights = policy(one).weights
         assert weights is not None
@@ -66,5 +68,9 @@ class LikesModel(Model):
         known = self.fitted.info.feedback
         if known is not None:
             return feedback_from_dict(known)
-        assert isinstance(self.feedback, Feedback)  # one of the user's own
+        if not isinstance(self.feedback, Feedback):
+            raise ParameterError(
+                "the feedback of the training is an object of your own that the file does not hold; put it back with "
+                "set_params(feedback=...)"
+            )
         return self.feedback

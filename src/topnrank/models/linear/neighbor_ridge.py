@@ -1,29 +1,34 @@
 """NeighborRidge: each item predicted from its nearest items."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Self, final
 
 import numpy as np
 
-from topnrank._typing import BoolArray, Float32Array, FloatArray, Int64Array, IntArray
+from topnrank._csr import masked_indptr
+from topnrank._typing import Float32Array, FloatArray, Int64Array, IntArray
 from topnrank.data.feedback.policies import Feedback
 from topnrank.data.interactions import Interactions, check_interactions
+from topnrank.evaluation.held_out import FEWEST_USERS, JUDGED_BY, HeldOut
+from topnrank.evaluation.splits import hold_out
 from topnrank.kernels.jit import threads
 from topnrank.models.base import Fitted
 from topnrank.models.factor.fitted import VALUES
 from topnrank.models.factor.prepare import like_sessions, recency_weights_by_time, recency_weights_in_order
+from topnrank.models.linear.choice import SIZES, USUAL_PENALTY, USUAL_SIZE, choose_ridge
 from topnrank.models.linear.likes import LikesModel
 from topnrank.models.linear.neighbors import (
     RECENCY_WEIGHTS,
+    CoOccurrences,
     LikedItems,
     NeighborTerm,
     Ridge,
-    Solved,
     fit_neighbors,
     neighbor_arrays,
     neighbor_term,
 )
 from topnrank.models.parameters import (
+    AUTO,
     NOT_NEGATIVE,
     POSITIVE,
     Choice,
@@ -49,10 +54,10 @@ class NeighborRidge(LikesModel):
     Do not use it to rank rated items: it knows likes only.
     """
 
-    neighbors: int = param(50, integer())
-    """T: items that may explain an item."""
-    regularization: float = param(100.0, POSITIVE)
-    """lambda, in users: that many keep the weights near 0."""
+    neighbors: int | str = param(AUTO, integer().unless(AUTO))
+    """T: items that may explain an item; "auto": 50, 100 or 200, chosen on rows held out inside `fit`."""
+    regularization: float | str = param(AUTO, POSITIVE.unless(AUTO))
+    """lambda, in users: that many keep the weights near 0; "auto": chosen on rows held out inside `fit`."""
     shrink: float = param(20.0, NOT_NEGATIVE)
     """Added to the denominator of the cosine by which neighbors are chosen, in users: rare pairs count less."""
     user_power: float = param(0.25, NOT_NEGATIVE)
@@ -78,29 +83,59 @@ class NeighborRidge(LikesModel):
         return {"neighbors": Choice((20, 50, 100, 200)), "regularization": Range(10.0, 1000.0, log=True)}
 
     def fit(self, data: Interactions) -> Self:
-        """Solves all regressions; closed form."""
+        """Solves all regressions; closed form. Settings left open are chosen on rows held out, then all rows are used."""
         self.check()
         check_interactions(data)
         weighted, info = self.weighted(data)
         assert weighted.weights is not None
-        liked = weighted.weights > 0
-        indptr = np.concatenate([[0], np.cumsum(liked)])[weighted.indptr].astype(np.int64)
-        solved = self._solve(LikedItems(indptr, weighted.indices[liked], data.n_items), weighted, liked)
-        arrays = neighbor_arrays(solved.neighbors, liked)
+        with threads(self.num_threads):
+            ridge, chosen = self._choose(weighted)
+            neighbors = fit_neighbors(self._likes(weighted), ridge).neighbors
+        arrays = neighbor_arrays(neighbors, weighted.weights > 0)
         values = weighted.ratings if info.value == "ratings" else weighted.weights
         assert values is not None
         arrays[VALUES] = values.astype(np.float32)
         if self.recency is not None:
             arrays[RECENCY_WEIGHTS] = recency_weights_by_time(weighted, self.recency)
-        self._fitted = Fitted.of(weighted, arrays, info)
+        self._fitted = Fitted.of(weighted, arrays, replace(info, chosen=chosen))
         return self
 
-    def _solve(self, likes: LikedItems, data: Interactions, liked: BoolArray) -> Solved:
-        """The regressions."""
-        numbers = (self.neighbors, self.regularization, self.shrink, self.user_power, self.longest, self.sessions)
-        ridge = Ridge(*numbers)
-        with threads(self.num_threads):
-            return fit_neighbors(likes._replace(sessions=like_sessions(data, liked, ridge)), ridge)
+    def _likes(self, weighted: Interactions) -> LikedItems:
+        """The rows with a weight above 0."""
+        assert weighted.weights is not None
+        liked = weighted.weights > 0
+        likes = LikedItems(masked_indptr(weighted.indptr, liked), weighted.indices[liked], weighted.n_items)
+        if self.recency is not None:
+            likes = likes._replace(recency_weights=recency_weights_by_time(weighted, self.recency)[liked])
+        return likes._replace(sessions=like_sessions(weighted, liked, self._ridge()))
+
+    def _ridge(self) -> Ridge:
+        """The settings of the regressions, with the usual ones in the place of "auto"."""
+        neighbors = USUAL_SIZE if isinstance(self.neighbors, str) else self.neighbors
+        penalty = USUAL_PENALTY if isinstance(self.regularization, str) else self.regularization
+        return Ridge(neighbors, penalty, self.shrink, self.user_power, self.longest, self.sessions)
+
+    def _choose(self, weighted: Interactions) -> tuple[Ridge, dict[str, float] | None]:
+        """The settings of the regressions, and those that were chosen on rows held out, unless they are too few."""
+        ridge, is_open = (
+            self._ridge(),
+            {name for name in ("neighbors", "regularization") if getattr(self, name) == AUTO},
+        )
+        split = hold_out(weighted) if is_open else None
+        if split is None:
+            return ridge, None
+        train, rest = split
+        assert rest.weights is not None
+        held_out = HeldOut.of(train, rest, (rest.weights > 0).astype(np.float64), JUDGED_BY)
+        if held_out.n_users < FEWEST_USERS:
+            return ridge, None
+        sizes = SIZES if "neighbors" in is_open else (ridge.neighbors,)
+        together = CoOccurrences.of(self._likes(train), ridge, max(sizes))
+        penalty = None if "regularization" in is_open else ridge.penalty
+        best = choose_ridge(together, held_out, sizes=sizes, penalty=penalty)
+        chosen = {"neighbors": best.neighbors, "regularization": best.penalty}
+        ridge = replace(ridge, neighbors=best.neighbors, penalty=best.penalty)
+        return ridge, {name: chosen[name] for name in sorted(is_open)}
 
     def score_block(self, users: IntArray) -> Float32Array:
         """Sums of the weights between all items and the items liked."""

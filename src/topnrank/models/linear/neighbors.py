@@ -1,10 +1,12 @@
 """Item neighbors in closed form: fitting the regressions, and scoring with them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from topnrank._csr import row_owner
 from topnrank._typing import BoolArray, Float32Array, Float64Array, FloatArray, Int32Array, Int64Array, IntArray
 from topnrank.models.base import Fitted
 from topnrank.models.linear._neighbors_kernel import (
@@ -18,6 +20,7 @@ from topnrank.models.linear._neighbors_kernel import (
     gram_and_neighbors,
     pair_neighbor_scores,
     solve_neighbors,
+    solve_neighbors_left_out,
 )
 from topnrank.rng import stream
 from topnrank.scorers import Neighbors
@@ -61,6 +64,7 @@ class LikedItems(NamedTuple):
     """(n,) which session a like is of, counted through all users in their order; empty when a user's likes are together"""
 
 
+_NO_SCORES = np.empty(0, np.float32)
 _NO_OWNERS = np.empty(0, np.int32), np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.float32)
 
 
@@ -77,18 +81,76 @@ def fit_neighbors(liked: LikedItems, ridge: Ridge, *, left_out: bool = False) ->
 
     Where likes are of sessions, these take the place of users, and what is left out is the session of the pair.
     """
-    parts, order, owners = _by_session(liked) if liked.sessions.size else (liked, None, None)
-    kept = _kept(parts, ridge.longest)
-    likes = _likes(parts, kept, ridge.user_power)
-    lists = likes.indptr, likes.items, likes.recency_weights
-    if owners is not None:
+    together = CoOccurrences.of(liked, ridge, ridge.neighbors)
+    if left_out:
+        return together.solve_left_out(ridge.neighbors, ridge.penalty)
+    return Solved(together.solve(ridge.neighbors, [ridge.penalty])[0], _NO_SCORES)
+
+
+@dataclass(frozen=True)
+class CoOccurrences:
+    """What all regressions on the same likes share, whatever their number of neighbors and their lambda."""
+
+    liked: LikedItems
+    places: Int64Array
+    """(n_kept,) where the likes that are counted stand in `liked`"""
+    likes: Likes
+    gram: Gram
+    scale: float
+    """What a penalty of one user is on the scale of G"""
+    ranked: Int32Array
+    """(n_items, most) the items nearest to each item, nearest first; the item itself fills the rest"""
+
+    @classmethod
+    def of(cls, liked: LikedItems, ridge: Ridge, most: int) -> Self:
+        """G of the likes, and for each item the `most` items with the highest cosine."""
+        parts, order, owners = _by_session(liked) if liked.sessions.size else (liked, None, None)
+        kept = _kept(parts, ridge.longest)
+        likes = _likes(parts, kept, ridge.user_power)
+        if owners is not None:
+            likes = likes._replace(
+                owners=owners,
+                whole_indptr=liked.indptr,
+                whole_items=liked.items,
+                whole_strengths=recency_weights_of(liked),
+            )
+        counts = np.repeat(likes.weights, np.diff(likes.indptr))
+        diagonal = np.bincount(likes.items, weights=counts, minlength=liked.n_items)
+        scale = max(float(diagonal.sum()) / max(likes.items.size, 1), 1e-12)  # penalty and shrink count plain users
+        gram = _empty_gram(likes, diagonal.astype(np.float32))
+        ranked = np.empty((liked.n_items, max(1, min(most, liked.n_items - 1))), np.int32)
+        gram_and_neighbors(likes, gram, ridge.shrink * scale, gram.columns, gram.values, ranked)
+        return cls(liked, np.flatnonzero(kept) if order is None else order[kept], likes, gram, scale, ranked)
+
+    def solve(self, neighbors: int, penalties: Sequence[float]) -> list[Neighbors]:
+        """N and W of all items for each lambda; G[N, N] is collected once."""
+        ranked = self.ranked[:, :neighbors]
+        items = np.empty(ranked.shape, np.int32)
+        weights = np.zeros((len(penalties), *ranked.shape), np.float32)
+        solve_neighbors(self.gram, np.array(penalties, np.float64) * self.scale, ranked, items, weights)
+        return [Neighbors(items, solved) for solved in weights]
+
+    def solve_left_out(self, neighbors: int, penalty: float) -> Solved:
+        """N and W of all items, and the scores of the liked pairs by the regressions without their user or session."""
+        ranked = self.ranked[:, :neighbors]
+        solved = Neighbors(np.empty(ranked.shape, np.int32), np.zeros(ranked.shape, np.float32))
+        scores = np.zeros(self.likes.items.size, np.float32)
+        solve_neighbors_left_out(self.likes, self.gram, penalty * self.scale, ranked, *solved, scores)
+        return Solved(solved, self._of_all_likes(solved, scores))
+
+    def _of_all_likes(self, neighbors: Neighbors, scores: Float32Array) -> Float32Array:
+        """`scores` of the counted likes, and those of all others, which entered no regression."""
+        liked = self.liked
+        whole = np.empty(liked.items.size, np.float32)
+        whole[self.places] = scores
+        others = np.ones(liked.items.size, np.bool_)
+        others[self.places] = False
+        users = row_owner(liked.indptr)[others]
+        rest = np.empty(users.size, np.float32)
         lists = liked.indptr, liked.items, recency_weights_of(liked)
-        likes = likes._replace(owners=owners, whole_indptr=lists[0], whole_items=lists[1], whole_strengths=lists[2])
-    neighbors, neighbor_scores = _solve(likes, ridge, liked.n_items, left_out=left_out)
-    if not left_out:
-        return Solved(neighbors, neighbor_scores)
-    places = np.flatnonzero(kept) if order is None else order[kept]
-    return Solved(neighbors, _all_neighbor_scores(lists, liked, places, neighbors, neighbor_scores))
+        pair_neighbor_scores(*neighbors, lists, users, liked.items[others].astype(np.int64), rest)
+        whole[others] = rest
+        return whole
 
 
 def _by_session(liked: LikedItems) -> tuple[LikedItems, Int64Array, Int32Array]:
@@ -99,19 +161,6 @@ def _by_session(liked: LikedItems) -> tuple[LikedItems, Int64Array, Int32Array]:
     users = np.repeat(np.arange(liked.indptr.size - 1, dtype=np.int32), np.diff(liked.indptr))
     parts = LikedItems(starts, liked.items[order], liked.n_items, recency_weights_of(liked)[order])
     return parts, order, users[order[starts[:-1]]]
-
-
-def _solve(likes: Likes, ridge: Ridge, n_items: int, *, left_out: bool) -> tuple[Neighbors, Float32Array]:
-    """N and W, and with `left_out` the links of the kept pairs."""
-    diagonal = np.bincount(likes.items, weights=np.repeat(likes.weights, np.diff(likes.indptr)), minlength=n_items)
-    scale = max(float(diagonal.sum()) / max(likes.items.size, 1), 1e-12)  # penalty and shrink count plain users
-    gram = _empty_gram(likes, diagonal.astype(np.float32))
-    items = np.empty((n_items, max(1, min(ridge.neighbors, n_items - 1))), np.int32)
-    gram_and_neighbors(likes, gram, ridge.shrink * scale, gram.columns, gram.values, items)
-    weights = np.zeros(items.shape, np.float32)
-    neighbor_scores = np.zeros(likes.items.size if left_out else 0, np.float32)
-    solve_neighbors(likes, gram, ridge.penalty * scale, items, weights, neighbor_scores)
-    return Neighbors(items, weights), neighbor_scores
 
 
 def seen_from_sources(neighbors: Neighbors) -> Sources:
@@ -158,25 +207,6 @@ def _empty_gram(likes: Likes, diagonal: Float32Array) -> Gram:
     count_upper(likes, counts)
     indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     return Gram(indptr, np.empty(indptr[-1], np.int32), np.empty(indptr[-1], np.float32), diagonal)
-
-
-def _all_neighbor_scores(
-    lists: tuple[Int64Array, Int32Array, Float32Array],
-    liked: LikedItems,
-    places: Int64Array,
-    neighbors: Neighbors,
-    neighbor_scores: Float32Array,
-) -> Float32Array:
-    """`neighbor_scores` of the pairs at `places`, and those of all others, which entered no regression."""
-    whole = np.empty(liked.items.size, np.float32)
-    whole[places] = neighbor_scores
-    others = np.ones(liked.items.size, np.bool_)
-    others[places] = False
-    users = np.repeat(np.arange(liked.indptr.size - 1), np.diff(liked.indptr))[others]
-    rest = np.empty(users.size, np.float32)
-    pair_neighbor_scores(*neighbors, lists, users, liked.items[others].astype(np.int64), rest)
-    whole[others] = rest
-    return whole
 
 
 # ----------------------------------------------------------------------------------------------------

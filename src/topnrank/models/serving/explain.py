@@ -17,6 +17,7 @@ from topnrank.models.base import Model
 from topnrank.models.factor.fitted import VALUES
 from topnrank.models.factor.new_users import channels_of, history_recency_weights, liked_part, residuals_of
 from topnrank.models.linear.neighbors import RECENCY_WEIGHTS, neighbor_term
+from topnrank.models.sequence.links import PAST
 from topnrank.models.serving.histories import one_history
 from topnrank.models.serving.tables import id_column
 from topnrank.scorers import History
@@ -42,6 +43,8 @@ class OneHistory(NamedTuple):
     """Ratings or weights"""
     recency_weights: FloatArray | None = None
     """rho of a known user's rows; None for a history given from the oldest item to the latest"""
+    past: FloatArray | None = None
+    """(n, S) what a known user's rows count in a model of order; None as above"""
 
 
 def history_contributions(model: "FactorModel", history: OneHistory, targets: IntArray) -> Contributions:
@@ -99,8 +102,12 @@ def _user_table(model: Model, user: int, targets: Int64Array) -> pa.Table:
             "train it again, or give the user's history"
         )
     recency_weights = model.fitted.arrays.get(RECENCY_WEIGHTS)
+    past = model.fitted.arrays.get(PAST)
     history = OneHistory(
-        own, None if values is None else values[rows], None if recency_weights is None else recency_weights[rows]
+        own,
+        None if values is None else values[rows],
+        None if recency_weights is None else recency_weights[rows],
+        None if past is None else past[rows],
     )
     parts = model.contributions(history, targets)
     table = _table(model, own, parts, targets)

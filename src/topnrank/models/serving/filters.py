@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
-from topnrank._checks import one_of, require_integer
+from topnrank._checks import is_number, one_of, require_integer
 from topnrank._typing import BoolArray, Float32Array, IdArray, Int32Array, Int64Array
 from topnrank.data.frames import as_table
 from topnrank.data.ids import as_array
 from topnrank.errors import DataError, ParameterError, UnknownIdError
 from topnrank.kernels.top_items import top_items, top_items_by_group
-from topnrank.models.parameters import is_number, require
+from topnrank.models.parameters import require
 
 if TYPE_CHECKING:
     from topnrank.models.base import Model

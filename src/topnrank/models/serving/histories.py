@@ -11,6 +11,7 @@ from topnrank._checks import one_of
 from topnrank._typing import BoolArray, Float32Array, Float64Array, IdArray, Int64Array, IntArray
 from topnrank.data.ids import as_array
 from topnrank.data.interactions import Interactions
+from topnrank.data.order import TimedItems, oldest_first
 from topnrank.errors import ParameterError, UnknownIdError
 
 if TYPE_CHECKING:
@@ -166,9 +167,12 @@ def _of_interactions(model: "Model", data: Interactions, unknown_items: str) -> 
         )
     given = pairs.ratings if pairs.ratings is not None else pairs.weights
     values = np.full(len(pairs), np.nan) if given is None else given.astype(np.float64)
-    numbers = model.item_map.index(pairs.items.ids)[pairs.indices]
-    raw = Histories(pairs.users.ids, pairs.indptr, numbers, values)
-    return _require_known(model, raw, unknown_items, lambda rows: pairs.items.ids[pairs.indices[rows]].tolist())
+    order = np.arange(len(pairs))
+    if pairs.timestamps is not None:  # a history goes from the oldest item to the latest
+        order = oldest_first(pairs, TimedItems.of(pairs, pairs.timestamps), "random", 0)
+    indices = pairs.indices[order]
+    raw = Histories(pairs.users.ids, pairs.indptr, model.item_map.index(pairs.items.ids)[indices], values[order])
+    return _require_known(model, raw, unknown_items, lambda rows: pairs.items.ids[indices[rows]].tolist())
 
 
 def _require_known(

@@ -1,6 +1,7 @@
 """Recommending: for known users, for users the model does not know, and for histories; in blocks of bounded memory."""
 
 import os
+import warnings
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
@@ -12,8 +13,9 @@ import pyarrow.parquet as pq
 
 from topnrank._typing import Float32Array, IdArray, Int64Array
 from topnrank.data.ids import as_array
-from topnrank.errors import ParameterError
+from topnrank.errors import ParameterError, TopNRankWarning
 from topnrank.io.atomic import write_atomically
+from topnrank.kernels.jit import threads_for
 from topnrank.kernels.top_items import mask_seen
 from topnrank.models.base import Model
 from topnrank.models.serving.filters import RecommendOptions, Request
@@ -34,6 +36,7 @@ class Lists(NamedTuple):
 
 def recommend_table(model: Model, users: Any, history: Any, n: int, options: RecommendOptions) -> pa.Table:
     """All recommendations in one table."""
+    _warn_of_other_task(model)
     if history is None:
         lists = _lists(model, users, n, options)
         tables = list(lists.tables)
@@ -51,20 +54,42 @@ def recommend_table(model: Model, users: Any, history: Any, n: int, options: Rec
 
 def recommend_parquet(model: Model, path: str | os.PathLike[str], users: Any, n: int, options: RecommendOptions) -> int:
     """Writes the recommendations block by block; returns the number of rows."""
+    _warn_of_other_task(model)
     rows = 0
-    lists = _lists(model, users, n, options)
+    tables = recommend_blocks(model, users, n, options)
 
     def write(temporary: Path) -> None:
         nonlocal rows
-        first = next(lists.tables, None)
-        first = _empty(model, lists.ids) if first is None else first  # a table without rows is false, too
+        first = next(tables)
         with pq.ParquetWriter(temporary, first.schema, compression="zstd") as writer:
-            for table in chain([first], lists.tables):
+            for table in chain([first], tables):
                 writer.write_table(table)
                 rows += table.num_rows
 
     write_atomically(path, write)
     return rows
+
+
+def _warn_of_other_task(model: Model) -> None:
+    """Says that a model which could have been trained for the whole catalog was not."""
+    if model.name == "top-n-rank" and model.fitted.info.task == "rated":
+        warnings.warn(
+            "this model learned to rank the items that a user has rated (task='rated'); its lists of all items may "
+            "be worse than popularity; train with task='catalog' to recommend",
+            TopNRankWarning,
+            stacklevel=4,
+        )
+
+
+def recommend_blocks(model: Model, users: Any, n: int, options: RecommendOptions) -> Iterator[pa.Table]:
+    """The recommendations in tables of bounded size, at least one, the first perhaps without rows; checked at once."""
+    return _at_least_one(model, _lists(model, users, n, options))
+
+
+def _at_least_one(model: Model, lists: Lists) -> Iterator[pa.Table]:
+    first = next(lists.tables, None)
+    yield _empty(model, lists.ids) if first is None else first  # a table without rows is false, too
+    yield from lists.tables
 
 
 def _lists(model: Model, users: Any, n: int, options: RecommendOptions) -> Lists:
@@ -87,14 +112,17 @@ def _lists(model: Model, users: Any, n: int, options: RecommendOptions) -> Lists
 
 
 def _target_users(model: Model, users: Any, unknown: str) -> tuple[IdArray, Int64Array]:
-    """Ids and numbers of the users asked for; -1 marks an unknown user who gets popular items."""
+    """Ids and numbers of the users asked for; -1 marks an unknown user who gets popular items.
+
+    Unless that is an error, users whose id is known without a single training row count as unknown, too.
+    """
     known = model.fitted.users
-    if users is None:
-        return known.ids, np.arange(len(known), dtype=np.int64)
     if unknown == "error":
-        numbers = model.user_numbers(users)
+        numbers = np.arange(len(known), dtype=np.int64) if users is None else model.user_numbers(users)
         return known.ids[numbers], numbers
+    users = known.ids if users is None else users
     numbers = known.index(users)
+    numbers = np.where((numbers >= 0) & (np.diff(model.fitted.indptr)[numbers] == 0), -1, numbers)
     if unknown == "skip":
         numbers = numbers[numbers >= 0]
         return known.ids[numbers], numbers
@@ -105,6 +133,12 @@ def _target_users(model: Model, users: Any, unknown: str) -> tuple[IdArray, Int6
 
 def _user_table(model: Model, ids: IdArray, numbers: Int64Array, request: Request) -> pa.Table:
     """The lists of a block of users, without the items they were trained on where those are left out."""
+    with threads_for(numbers.size):
+        return _ranked(model, _user_scores(model, numbers, request), ids, request)
+
+
+def _user_scores(model: Model, numbers: Int64Array, request: Request) -> Float32Array:
+    """(len(numbers), n_items) scores, NaN for items that are left out as seen."""
     fitted, known = model.fitted, numbers >= 0
     if known.all():
         scores = np.require(model.score_block(numbers), np.float32, ["C", "W", "O"])
@@ -117,17 +151,23 @@ def _user_table(model: Model, ids: IdArray, numbers: Int64Array, request: Reques
             scores[0, fitted.indices[fitted.indptr[numbers[0]] : fitted.indptr[numbers[0] + 1]]] = np.nan
     elif request.exclude_seen:
         mask_seen(scores, fitted.indptr, fitted.indices, numbers)
-    return _ranked(model, scores, ids, request)
+    return scores
 
 
 def _history_table(model: Model, histories: Histories, request: Request) -> pa.Table:
     """The lists of a block of histories."""
+    with threads_for(len(histories)):
+        return _ranked(model, _history_scores(model, histories, request), histories.names, request)
+
+
+def _history_scores(model: Model, histories: Histories, request: Request) -> Float32Array:
+    """(len(histories), n_items) scores, NaN for items that are left out as seen."""
     scores = score_all(model, histories)
     if request.exclude_seen and len(histories) == 1:
         scores[0, histories.items] = np.nan
     elif request.exclude_seen:
         mask_seen(scores, histories.indptr, histories.items.astype(np.int32), np.arange(len(histories)))
-    return _ranked(model, scores, histories.names, request)
+    return scores
 
 
 def _ranked(model: Model, scores: Float32Array, users: IdArray | None, request: Request) -> pa.Table:

@@ -9,6 +9,7 @@ import pyarrow as pa
 from topnrank._checks import require_integer
 from topnrank._typing import Float32Array, FloatArray, Int64Array
 from topnrank.errors import ParameterError
+from topnrank.kernels.jit import threads_for
 from topnrank.kernels.top_items import top_items
 from topnrank.models.base import Model
 from topnrank.models.serving import recommend
@@ -34,7 +35,8 @@ class _Cosine:
     """Cosines between some rows and all rows of `vectors`."""
 
     def __init__(self, vectors: FloatArray) -> None:
-        self.vectors, self.norms = vectors, np.maximum(np.linalg.norm(vectors, axis=1), np.finfo(np.float32).tiny)
+        norms = np.linalg.norm(vectors, axis=1).astype(np.float64)  # products of the smallest are above 0 in 64 bits
+        self.vectors, self.norms = vectors, np.maximum(norms, np.finfo(np.float32).tiny)
 
     def __call__(self, rows: Int64Array) -> Float32Array:
         cosine = (self.vectors[rows] @ self.vectors.T) / (self.norms[rows, None] * self.norms)
@@ -51,8 +53,9 @@ def _blocks(
     size = max(1, recommend.BLOCK_BYTES // (4 * len(names.ids)))
     for first in range(0, max(1, numbers.size), size):  # at least once: a table without rows has columns too
         rows = numbers[first : first + size]
-        scores = item_similarity(rows)
-        assert scores is not None
-        scores[np.arange(rows.size), rows] = np.nan
-        best = top_items(scores, min(n, len(names.ids)))
+        with threads_for(rows.size):
+            scores = item_similarity(rows)
+            assert scores is not None
+            scores[np.arange(rows.size), rows] = np.nan
+            best = top_items(scores, min(n, len(names.ids)))
         yield ranked_table(best, scores, names, None if one else IdColumn("of", names.ids[rows]))

@@ -24,18 +24,20 @@ from topnrank.models.parameters import (
     one_word,
     param,
 )
+from topnrank.models.topnrank.choice import choose
 from topnrank.models.topnrank.recipe import (
     CATALOG_SPACE,
     METRICS,
+    OPEN_TASK,
     SETTINGS,
     TASKS,
     check_combinations,
     discount_power,
+    feedback_of_fitted,
     make_objective,
     make_selection,
     requested_task,
     resolve_settings,
-    task_of_data,
 )
 
 GRADIENTS = ("paper", "exact")
@@ -64,8 +66,8 @@ class TopNRank(FactorModel):
     """
 
     task: str | None = param(None, one_word(*TASKS).unless(None))
-    """The task: "rated" (rank the items a user has rated, the paper), "catalog" (rank all items), or None: by the data.
-    Ratings, or weights that differ within a user: rated; events and likes alone: catalog. Fields set to "auto" follow."""
+    """The task: "catalog" (rank all items), "rated" (rank the items a user has rated, the paper), or None: the catalog,
+    unless other fields know rated items only. Fields set to "auto" follow."""
     n: int = param(20, integer())
     """N: the length of the list that matters. In the paper the cut of wDCG@N; with `gradient_budget` the
     size of the gradient."""
@@ -95,8 +97,13 @@ class TopNRank(FactorModel):
     """"popularity" (chances proportional to the square root of an item's users) or "uniform"; unused without negatives."""
     neighbors: int | str = param(AUTO, integer(0).unless(AUTO))
     """T: nearest items whose regression weights stand beside the factors (`NeighborRidge`); 0 for none."""
-    neighbor_penalty: float = param(200.0, NOT_NEGATIVE)
+    neighbor_penalty: float | str = param(AUTO, POSITIVE.unless(AUTO))
     """lambda of the neighbors' regressions, in users."""
+    factor_weight: float | str = param(AUTO, NOT_NEGATIVE.unless(AUTO))
+    """For the catalog: what the trained factors weigh beside the neighbors; 1 as they were trained, 0 leaves them out."""
+    popularity: float | str = param(AUTO, NOT_NEGATIVE.unless(AUTO))
+    """For the catalog: what the popularity of items weighs, that of late where rows have times; 0 for nothing. A liked item
+    has a score of about 1, popularity a standard deviation of 1. For users without rows it alone decides."""
     sessions: float | None = param(None, POSITIVE.unless(None))
     """Seconds without an event that end a session of a user: neighbors are then found by the sessions that items share,
     not by users (`NeighborRidge`). None: by users. Needs timestamps. For logs of visits."""
@@ -116,6 +123,10 @@ class TopNRank(FactorModel):
     """lambda, as for all models; for the catalog a plain number is that of the items, history vectors get a quarter of it,
     user vectors ten times as much, biases none. Sparse data want far more than dense data: tune it."""
     history_power: float | str = param(AUTO, NOT_NEGATIVE.unless(AUTO))  # type: ignore[assignment]
+    bias: bool | str = param(AUTO, FLAG.unless(AUTO))  # type: ignore[assignment]
+    """Whether items have a trained bias; "auto": for the catalog none, which has `popularity`."""
+    epochs: int | str | None = param(AUTO, integer().unless(AUTO, None))  # type: ignore[assignment]
+    """Passes over all users; "auto": 20, for the catalog as many as help; None to count `iterations` instead."""
 
     name: ClassVar[str] = "top-n-rank"
     summary: ClassVar[str] = "list-wise: weighted DCG cut at N, smoothed; the paper's method with our best settings"
@@ -128,26 +139,34 @@ class TopNRank(FactorModel):
     }
 
     def check(self) -> None:
-        """Every field keeps its rule, and the fields go together in the task that is asked for (else "rated")."""
+        """Every field keeps its rule, and the fields go together in the task."""
         super().check()
-        task = requested_task(self) or "rated"
+        task = requested_task(self) or OPEN_TASK
         check_combinations(self, task, resolve_settings(self, task, rated=True))
 
     def resolve(self, data: Interactions | None = None) -> Recipe:
         """The recipe for training on `data`, with the task chosen and all settings of that task filled in.
 
-        Without data: what the model was fitted with, or would do by its parameters alone (an open task is "rated").
+        Without data: what the model was fitted with, or would do by its parameters alone (an open task is "catalog").
         """
         super().check()
         task, rated = requested_task(self), True
         if data is not None:
-            task, rated = task or task_of_data(data), data.ratings is not None
+            rated = data.ratings is not None
         elif self._fitted is not None:
             task, rated = task or self._fitted.info.task, self._fitted.info.value == "ratings"
-        task = task or "rated"
-        settings = resolve_settings(self, task, rated)
+        task = task or OPEN_TASK
+        settings = resolve_settings(self, task, rated, data)
+        if data is None and self._fitted is not None:
+            settings |= self._fitted.info.chosen or {}
+            if task == "catalog" and self.feedback is None:
+                settings["feedback"] = feedback_of_fitted(self._fitted.info)
         check_combinations(self, task, settings)
         return self._recipe(task, settings, make_objective(self, task, settings), make_selection(self, task, settings))
+
+    def choose(self, recipe: Recipe, data: Interactions) -> Recipe:
+        """For the catalog: neighbors, factors and popularity as strong as rows held out of `data` are ranked best."""
+        return choose(self, recipe, data)
 
     def objective(self) -> Objective:
         """The loss on one list, with all settings resolved."""
@@ -159,13 +178,13 @@ class TopNRank(FactorModel):
 
     def with_explicit_defaults(self, data: Interactions) -> Self:
         """A model with task and values in place of None and "auto"; a plain lambda stays a number."""
-        task = requested_task(self) or task_of_data(data)
+        task = requested_task(self) or OPEN_TASK
         settings = {name: value for name, value in SETTINGS[task].items() if getattr(self, name) == AUTO}
         return type(self)(**self.get_params() | settings | {"task": task})
 
     def space(self) -> Space:
         """Values worth trying for the task that is asked for."""
-        return dict(CATALOG_SPACE) if requested_task(self) == "catalog" else self.search_space()
+        return self.search_space() if requested_task(self) == "rated" else dict(CATALOG_SPACE)
 
     @classmethod
     def paper(cls, *, smoothing: str = "relu", truncate: bool = True, **changes: Any) -> Self:

@@ -6,13 +6,14 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from topnrank._checks import one_of
-from topnrank.data.feedback.policies import LIKED_FROM, Threshold
+from topnrank._checks import is_number, one_of
+from topnrank.data.feedback.by_name import feedback_from_dict
+from topnrank.data.feedback.liked import likes_feedback
+from topnrank.data.feedback.policies import Feedback, Threshold
 from topnrank.data.interactions import Interactions
 from topnrank.errors import ParameterError
 from topnrank.losses import Objective, TruncatedAUC, TruncatedMAP, TruncatedMRR, WeightedDCG, make_step
+from topnrank.models.base import FitInfo
 from topnrank.models.factor.prepare import Selection
 from topnrank.models.factor.recipe import Task
 from topnrank.models.linear.neighbors import Ridge
@@ -21,7 +22,6 @@ from topnrank.models.parameters import (
     Choice,
     Range,
     Space,
-    is_number,
     require,
 )
 from topnrank.training import AdaGrad
@@ -42,6 +42,11 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "squared_weight": 1.0,
         "negatives": 0,
         "neighbors": 0,
+        "neighbor_penalty": 80.0,
+        "factor_weight": 1.0,
+        "popularity": 0.0,
+        "epochs": 20,
+        "bias": True,
         "dislikes": "history",
         "learning_rate": 0.07,
         "regularization": 0.0125,
@@ -54,18 +59,26 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "squared_weight": 0.0,
         "negatives": 100,
         "neighbors": 50,
+        "neighbor_penalty": 80.0,
+        "factor_weight": 0.5,
+        "popularity": 0.01,
+        "epochs": 10,
+        "bias": False,
         "learning_rate": 0.1,
-        "regularization": 0.02,
+        "regularization": 0.005,
         "history_power": 0.5,
     },
 }
-"""What "auto" means for each task; both were picked on validation data (docs/results)."""
+"""What "auto" means for each task; both were picked on validation data (docs/results). For the catalog the settings of
+`models/topnrank/choice.py` are chosen by the data; these stand where there are too few rows to choose by."""
 CATALOG_SPACE: Space = {
     "factors": Choice((32, 64, 128)),
     "learning_rate": Range(0.01, 0.2, log=True),
     "regularization": Range(0.005, 3.0, log=True),
     "neighbor_penalty": Range(10.0, 500.0, log=True),
     "history_power": Range(0.3, 0.8),
+    "factor_weight": Range(0.05, 2.0, log=True),
+    "popularity": Range(0.001, 1.0, log=True),
     "epochs": Range(3, 30, log=True, whole=True),
 }
 """Values worth trying for the catalog."""
@@ -75,26 +88,28 @@ CATALOG_STEEPNESS, CATALOG_ACCUMULATOR, CATALOG_LENGTH_POWER = 2.0, 0.4, 0.5
 """For the catalog: C of the Laplace step, AdaGrad's start, and the power of |likes| that a user's loss is divided by."""
 
 
-def task_of_data(data: Interactions) -> Task:
-    """The task that data can teach: ratings, or weights that differ within a user, teach an order of observed items."""
-    if data.ratings is not None:
-        return "rated"
-    if data.weights is None or data.types is not None:
-        return "catalog"
-    same_user = np.diff(data.user_index) == 0
-    return "rated" if np.any(same_user & (np.diff(data.weights) != 0)) else "catalog"
+OPEN_TASK: Task = "catalog"
+"""Recommending is ranking the whole catalog, so that is learned unless something else is asked for."""
 
 
 def requested_task(model: "TopNRank") -> Task | None:
-    """The task that the parameters ask for; sampled items, neighbors, sessions and recency belong to the catalog."""
+    """The task that the parameters ask for; None where they leave it open.
+
+    Sampled items, neighbors, sessions and recency belong to the catalog; the cut at N and other metrics to rated items.
+    """
     for_catalog = (model.negatives, model.neighbors, model.sessions, model.recency)
     if model.task is not None:
         return "catalog" if model.task == "catalog" else "rated"
-    return "catalog" if any(value not in (AUTO, None, 0) for value in for_catalog) else None
+    if any(value not in (AUTO, None, 0) for value in for_catalog):
+        return "catalog"
+    return "rated" if model.metric != "dcg" or model.truncate or model.negatives == 0 else None
 
 
-def resolve_settings(model: "TopNRank", task: Task, rated: bool) -> dict[str, Any]:
-    """The values of the task in place of "auto", by name; `rated` says whether the data have ratings."""
+def resolve_settings(model: "TopNRank", task: Task, rated: bool, data: Interactions | None = None) -> dict[str, Any]:
+    """The values of the task in place of "auto", by name; `rated` says whether the data have ratings.
+
+    What is liked is taken from `data`; without them the feedback stays open.
+    """
     settings: dict[str, Any] = {"task": task}
     for name, value in SETTINGS[task].items():
         given = getattr(model, name)
@@ -109,11 +124,21 @@ def resolve_settings(model: "TopNRank", task: Task, rated: bool) -> dict[str, An
         settings["regularization"] = {
             group: share * settings["regularization"] for group, share in CATALOG_SHARES.items()
         }
+    settings["dislikes"] = model.dislikes
     if model.dislikes == AUTO:
         settings["dislikes"] = "history" if rated else "list"
-    if model.feedback is None and rated:
-        settings["feedback"] = Threshold(LIKED_FROM)
+    if model.feedback is None and data is not None and (data.ratings is not None or data.weights is not None):
+        settings["feedback"] = likes_feedback(None, data)
     return settings
+
+
+def feedback_of_fitted(info: FitInfo) -> Feedback | None:
+    """What a model fitted for the catalog took for likes, where its parameters leave that open."""
+    if info.feedback is not None:
+        return feedback_from_dict(info.feedback)
+    if info.value != "ratings":
+        return None
+    return Threshold() if info.liked_rule is None else info.liked_rule.policy
 
 
 def check_combinations(model: "TopNRank", task: Task, settings: Mapping[str, Any]) -> None:
@@ -175,7 +200,7 @@ def make_selection(model: "TopNRank", task: Task, settings: Mapping[str, Any]) -
         negatives=int(settings["negatives"]),
         disliked=settings["dislikes"] == "list",
         popular=model.sampling == "popularity",
-        ridge=Ridge(neighbors, model.neighbor_penalty, sessions=model.sessions) if neighbors else None,
+        ridge=Ridge(neighbors, settings["neighbor_penalty"], sessions=model.sessions) if neighbors else None,
         by_type=model.type_vectors,
         recency=model.recency,
     )
