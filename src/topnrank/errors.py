@@ -48,6 +48,10 @@ class StorageError(InputError):
     """A remote file system (hdfs://, s3://) cannot be reached, or refuses."""
 
 
+class TopNRankWarning(UserWarning):
+    """Something that a user should know, although the call goes on."""
+
+
 class NotFittedError(TopNRankError):
     """A model was used before `fit`."""
 

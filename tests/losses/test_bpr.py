@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from support.small_lists import RATED, UNOBSERVED, RatedPairTests, UnobservedPairTests, every_context, list_of_levels
+from support.small_lists import RATED, UNOBSERVED, every_context, list_of_levels, pair_tests
 from topnrank.losses.base import ListContext
 from topnrank.losses.pairwise.reference import STRIDE, PairwiseLogistic
 from topnrank.rng import draws_below, visit_keys
@@ -41,12 +41,7 @@ def formula(np, objective, f, a, context):
     return -sum(np.log(1.0 / (1.0 + np.exp(f[j] - f[i]))) for i, j in pairs_by_hand(objective, a, context))
 
 
-class TestRatedPairs(RatedPairTests):
-    objectives, autograd_formula = OBJECTIVES, staticmethod(formula)
-
-
-class TestPairsWithUnobservedItems(UnobservedPairTests):
-    objectives, autograd_formula = OBJECTIVES, staticmethod(formula)
+TestRatedPairs, TestPairsWithUnobservedItems = pair_tests(OBJECTIVES, formula)
 
 
 @every_context

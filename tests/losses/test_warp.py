@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from support.small_lists import RATED, RatedPairTests, UnobservedPairTests, every_context, list_of_levels
+from support.small_lists import RATED, every_context, list_of_levels, pair_tests
 from topnrank.losses.base import ListContext
 from topnrank.losses.pairwise.reference import STRIDE, WarpHinge
 from topnrank.rng import draws_below, visit_keys
@@ -40,12 +40,7 @@ def formula(np, objective, f, a, context):
     return sum(phi * np.maximum(0.0, objective.margin - f[i] + f[j]) for i, j, phi in found)
 
 
-class TestRatedPairs(RatedPairTests):
-    objectives, autograd_formula = OBJECTIVES, staticmethod(formula)
-
-
-class TestAgainstUnobservedItems(UnobservedPairTests):
-    objectives, autograd_formula = OBJECTIVES, staticmethod(formula)
+TestRatedPairs, TestAgainstUnobservedItems = pair_tests(OBJECTIVES, formula)
 
 
 @every_context

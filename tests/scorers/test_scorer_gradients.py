@@ -142,7 +142,7 @@ def test_rating_residuals_by_their_formula():
     ratings = np.array([5.0, 3.0, 4.0])
     means = [(8 + 3 * 4) / 5, (4 + 3 * 4) / 4]
     offsets = [(5 - means[0]) / 6, (3 - means[0] + 4 - means[1]) / 7]
-    fitted = RatingResiduals.fit(indptr, items, ratings, 3)
+    fitted = RatingResiduals.of_sums(RatingResiduals.sums(indptr, items, ratings, 4.0, 3), 4.0)
     assert_allclose(fitted.offsets, [*offsets, 0.0], rtol=1e-6)
     r = ratings - np.array([offsets[0], offsets[1], offsets[1]])
     expected = [*(r[:2] - (r[:2].sum() + 3 * r.mean()) / 5), r[2] - (r[2] + 3 * r.mean()) / 4]

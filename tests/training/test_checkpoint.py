@@ -93,7 +93,7 @@ def finished(tmp_path):
 
 
 DATA = synthetic(40, 30, seed=3)
-PARAMETERS = {"factors": 4, "batch_size": 15, "seed": 3, "epochs": 5}
+PARAMETERS = {"task": "rated", "factors": 4, "batch_size": 15, "seed": 3, "epochs": 5}
 
 
 @pytest.mark.parametrize(
@@ -183,3 +183,61 @@ def test_two_writes_are_some_seconds_apart(tmp_path):
     with patch("topnrank.training.checkpoint.write_file") as write:
         TopNRank(**PARAMETERS).fit(DATA, checkpoint=tmp_path)
     assert [call.args[3]["finished"] for call in write.call_args_list] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("parameter.item_bias", lambda a: a[:5]),
+        ("parameter.item_factors", lambda a: a[:, :1].copy()),
+        ("parameter.item_factors", lambda a: a.astype(np.float64)),
+        ("accumulator.item_bias", lambda a: a[:5]),
+        ("accumulator.item_bias", None),
+        ("parameter.more", np.zeros(3, np.float32)),
+    ],
+)
+def test_a_checkpoint_with_other_arrays_is_refused(finished, name, change):
+    facts, arrays = read_file(finished / FILE, "checkpoint")
+    arrays[name] = change(arrays[name]) if callable(change) else change
+    kept = {key: value for key, value in facts.items() if key not in ("kind", "format")}
+    write_file(finished / FILE, "checkpoint", {k: v for k, v in arrays.items() if v is not None}, kept)
+    with pytest.raises(ModelFileError, match="lacks a part of the checkpoint or holds one that does not fit"):
+        TopNRank(**PARAMETERS).fit(DATA, checkpoint=finished)
+
+
+@pytest.mark.parametrize("facts", [{"rounds_done": "3"}, {"rounds_done": -1}, {"finished": "no"}, {"run": 3}], ids=str)
+def test_a_checkpoint_with_facts_of_another_type_is_refused(finished, facts):
+    found, arrays = read_file(finished / FILE, "checkpoint")
+    kept = {key: value for key, value in found.items() if key not in ("kind", "format")}
+    write_file(finished / FILE, "checkpoint", arrays, kept | facts)
+    with pytest.raises(ModelFileError):
+        TopNRank(**PARAMETERS).fit(DATA, checkpoint=finished)
+
+
+def test_every_changed_bit_of_a_checkpoint_is_noticed(finished):
+    content, draw = (finished / FILE).read_bytes(), np.random.default_rng(2)
+    begin = 8 + int.from_bytes(content[:8], "little")
+    for place in draw.integers(begin, len(content), 20):
+        changed = bytearray(content)
+        changed[place] ^= 1 << int(draw.integers(8))
+        (finished / FILE).write_bytes(changed)
+        with pytest.raises(ModelFileError, match="is damaged: the array"):
+            TopNRank(**PARAMETERS).fit(DATA, checkpoint=finished)
+
+
+def test_of_two_trainings_in_one_folder_the_second_is_refused(tmp_path):
+    """It would take the place of the first one's checkpoint."""
+    script = (
+        "import sys; from topnrank import TopNRank, OutputError, synthetic\n"
+        "try: TopNRank(factors=2, epochs=1).fit(synthetic(20, 10, 60, seed=1), checkpoint=sys.argv[1])\n"
+        "except OutputError as error: print(error)"
+    )
+
+    def other():
+        command = [sys.executable, "-c", script, str(tmp_path / "run")]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    with Checkpoint(tmp_path / "run", {}, {}).alone():
+        wanted = "another process trains there; wait until it ends, or give another place\n"
+        assert other() == f"checkpoint folder {tmp_path / 'run'}: {wanted}"
+    assert other() == ""

@@ -27,6 +27,7 @@ from topnrank.scorers._history_kernel import (
 )
 from topnrank.scorers._neighbors_kernel import batch_neighbor_scores, scale_gradient
 from topnrank.scorers.base import NO_NEIGHBOR_SCORES
+from topnrank.scorers.history import blocks_in_order
 from topnrank.scorers.neighbors import SCALE
 
 SMALL_BATCH = 2000
@@ -40,6 +41,18 @@ MAX_PARTS = 8
 
 Rules = dict[str, UpdateRule]
 _NO_DISTANCES = np.empty(0)
+
+
+class Inputs(NamedTuple):
+    """What the phases of a step work on."""
+
+    batch: Batch
+    active_items: ActiveItems
+    neighbor_scores: Float32Array
+    """(flat,) of the rows of the batch; empty without neighbors"""
+    target: State
+    """Whose items are updated"""
+    rules: Rules
 
 
 class Phases(NamedTuple):
@@ -64,13 +77,23 @@ class CpuEngine:
         """`item_ids` are the items whose rows the state holds, ascending; None for all (others are for `sums` only)."""
         self.problem, self.state, self.item_ids = problem, state, item_ids
         self._num_threads, workers = num_threads, thread_count(num_threads)
-        self._workers = workers
         self._run_lists = compiled_lists(problem.objective)
         self._phases = _PHASES[type(problem.scorer)]
         n_items = state.parameters["item_bias"].size
         n_catalog = problem.n_items or n_items
         weights = np.ones(n_catalog, np.int64) if problem.sampling_weights is None else problem.sampling_weights
         self.sampling_weights = np.concatenate([[0], np.cumsum(weights)]).astype(np.int64)
+        self._plan = Plan(  # progress and iteration are those of each step
+            histories=bool(problem.scorer.history_blocks),
+            negatives=problem.negatives,
+            sampling_weights=self.sampling_weights,
+            shared=problem.shared,
+            progress=END_OF_TRAINING.progress,
+            seed=np.uint64(problem.seed % 2**64),
+            iteration=np.uint64(END_OF_TRAINING.iteration),
+            first_user=problem.first_user,
+            workers=workers,
+        )
         # scratch of kernels: counts and marks are zero between steps
         self._counts = np.zeros(n_items, np.int32)
         self._part_counts = np.zeros((1 + (problem.negatives > 0), min(workers, MAX_PARTS), 0), np.int32)
@@ -105,22 +128,16 @@ class CpuEngine:
 
     def batch_items(self, users: Int64Array, when: TrainingTime) -> Int32Array:
         """The items of all rows of a batch, sampled ones too; parameters are not looked at."""
-        plan = self._plan(when)
+        plan = self._plan._replace(progress=when.progress, iteration=np.uint64(when.iteration))
         batch = lay_out(arrange(users, self.problem.rows, plan), self.problem.rows, plan)
         if plan.negatives:
             sample_items(batch, self.problem.rows, self.sampling_weights, batch.items, batch.weights)
         return batch.items
 
-    def _plan(self, when: TrainingTime) -> Plan:
-        problem, histories = self.problem, bool(self.problem.scorer.history_blocks)
-        draws = np.uint64(problem.seed % 2**64), np.uint64(when.iteration), problem.first_user
-        return Plan(
-            histories, problem.negatives, self.sampling_weights, problem.shared, when.progress, *draws, self._workers
-        )
-
     def _run(self, users: Int64Array, when: TrainingTime, target: State, rules: Rules) -> tuple[Batch, Phases, float]:
         """Both phases of a batch, items updated in `target`; and the summed gradient of the neighbors' scale."""
-        problem, rows, plan = self.problem, self.problem.rows, self._plan(when)
+        problem, rows = self.problem, self.problem.rows
+        plan = self._plan._replace(progress=when.progress, iteration=np.uint64(when.iteration))
         places = arrange(users, rows, plan, balanced_order(users.size))
         n_rows = places.offsets[-1]
         if n_rows > MAX_ROWS:
@@ -134,7 +151,13 @@ class CpuEngine:
                 batch_neighbor_scores(batch, rows, *problem.neighbors, self._marks, neighbor_scores)
             if self.item_ids is not None:
                 batch = batch._replace(items=np.searchsorted(self.item_ids, batch.items).astype(np.int32))
-            phases = self._phases(self, batch, neighbor_scores, target, rules)
+            if batch.items.size < MANY_ROWS * self._counts.size:
+                active_items = invert(batch, self._counts)
+            else:
+                if not self._part_counts.size:
+                    self._part_counts = np.empty((*self._part_counts.shape[:2], self._counts.size), np.int32)
+                active_items = invert_in_parts(batch, self._part_counts)
+            phases = self._phases(self, Inputs(batch, active_items, neighbor_scores, target, rules))
             scale_sum = scale_gradient(batch, phases.lists.G[0], neighbor_scores) if neighbor_scores.size else 0.0
         return batch, phases, scale_sum
 
@@ -145,15 +168,6 @@ class CpuEngine:
         lists = Lists(np.empty((2, scores.size), np.float32), np.empty((batch.users.size, 2)))
         self._run_lists(batch, scores, lists.G, lists.report)
         return lists
-
-    def active_items(self, batch: Batch) -> ActiveItems:
-        """The rows of the batch by item."""
-        n_items = self._counts.size
-        if batch.items.size < MANY_ROWS * n_items:
-            return invert(batch, self._counts)
-        if not self._part_counts.size:
-            self._part_counts = np.empty((*self._part_counts.shape[:2], n_items), np.int32)
-        return invert_in_parts(batch, self._part_counts)
 
 
 @lru_cache(maxsize=16)
@@ -177,46 +191,34 @@ def _report(phases: Phases, moved_items: Float64Array, moved_scale: float) -> St
     return StepReport(float(total[0]), int(total[1]), len(phases.lists.report), float(total[2]) + moved_scale)
 
 
-def _rules(rules: Rules, *names: str) -> Float64Array:
-    """The rules of some blocks as the kernels take them, one row each."""
-    return np.array([rules[name] for name in names], np.float64)
-
-
 def _factor_state(blocks: Parameters) -> FactorState:
     return FactorState(blocks["user_factors"], blocks["item_factors"], blocks["item_bias"])
 
 
-def _factor_phases(
-    engine: CpuEngine, batch: Batch, neighbor_scores: Float32Array, target: State, rules: Rules
-) -> Phases:
+def _factor_phases(engine: CpuEngine, inputs: Inputs) -> Phases:
     """User step, scores again, item step."""
+    batch, active_items, neighbor_scores, target, rules = inputs
     state, accumulators = _factor_state(engine.state.parameters), _factor_state(target.accumulators)
     scores = np.zeros(batch.items.size)
     factor_scores(batch, state, scores)
     first = engine.lists(batch, scores, neighbor_scores)
     moved_users = np.empty(batch.users.size)
-    factor_user_step(batch, first.G[0], state, accumulators, _rules(rules, "user_factors")[0], moved_users)
+    user_rule = np.array(rules["user_factors"], np.float64)
+    factor_user_step(batch, first.G[0], state, accumulators, user_rule, moved_users)
     factor_scores(batch, state, scores)
     second = engine.lists(batch, scores, neighbor_scores)
-    active_items = engine.active_items(batch)
     moved = np.empty(active_items.items.size)
-    stepped, item_rules = _factor_state(target.parameters), _rules(rules, "item_factors", "item_bias")
+    stepped = _factor_state(target.parameters)
+    item_rules = np.array([rules["item_factors"], rules["item_bias"]], np.float64)
     factor_item_step(batch, active_items, second.G[1], stepped, accumulators, item_rules, moved)
     return Phases(first, active_items, moved_users, moved)
 
 
-def _history_state(blocks: Parameters) -> HistoryState:
-    names = ("item_factors", "history_factors", "rating_factors", "item_bias")
-    return HistoryState(*(blocks[name] for name in names))
-
-
-def _history_phases(
-    engine: CpuEngine, batch: Batch, neighbor_scores: Float32Array, target: State, rules: Rules
-) -> Phases:
+def _history_phases(engine: CpuEngine, inputs: Inputs) -> Phases:
     """History sums and scores, lists, gradients of the sums, item step."""
-    state, scorer = _history_state(engine.state.parameters), engine.problem.scorer
+    batch, active_items, neighbor_scores, target, rules = inputs
+    state, scorer = HistoryState(*blocks_in_order(engine.state.parameters)), engine.problem.scorer
     assert isinstance(scorer, History)
-    active_items = engine.active_items(batch)
     self_products(active_items, state, *engine.self_products)
     b, k = batch.users.size, state.Q.shape[1]
     sums = HistorySums(np.empty((b, 2), np.float32), np.empty((b, k), np.float32), np.empty((b, k), np.float32))
@@ -225,13 +227,14 @@ def _history_phases(
     lists = engine.lists(batch, scores, neighbor_scores)
     history_gradient(batch, lists.G[0], state.Q, sums.c, sums.gradient)
     moved = np.empty(active_items.items.size)
-    stepped = _history_state(target.parameters), _history_state(target.accumulators)
-    item_rules = _rules(rules, "item_factors", "history_factors", "item_bias")
-    history_item_step(batch, active_items, lists.G, sums, state, *stepped, item_rules, moved)
+    stepped = HistoryState(*blocks_in_order(target.parameters))
+    accumulators = HistoryState(*blocks_in_order(target.accumulators))
+    item_rules = np.array([rules[name] for name in ("item_factors", "history_factors", "item_bias")], np.float64)
+    history_item_step(batch, active_items, lists.G, sums, state, stepped, accumulators, item_rules, moved)
     return Phases(lists, active_items, _NO_DISTANCES, moved)
 
 
-_PHASES: dict[type, Callable[[CpuEngine, Batch, Float32Array, State, Rules], Phases]] = {
+_PHASES: dict[type, Callable[[CpuEngine, Inputs], Phases]] = {
     Factors: _factor_phases,
     History: _history_phases,
 }

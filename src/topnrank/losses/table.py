@@ -36,12 +36,13 @@ RunLists = Callable[[Batch, Float64Array, Float32Array, Float64Array], None]
 """Fills the arrays G and report of `Lists` from a batch and its scores."""
 
 _STEPS: dict[type, int] = {ReLU: RELU, Sigmoid: SIGMOID, Laplace: LAPLACE, Ramp: RAMP}
+_TERMS = sigmoid_terms()
 _TIES = {"breslow": BRESLOW, "shuffled": SHUFFLED, "fixed": FIXED}
 
 
 def _step(step: StepFunction) -> Step:
     """The step function as numbers for the kernels."""
-    return Step(_STEPS[type(step)], float(getattr(step, "steepness", 1.0)), sigmoid_terms())
+    return Step(_STEPS[type(step)], float(getattr(step, "steepness", 1.0)), _TERMS)
 
 
 def _weighted_dcg(o: WeightedDCG) -> RunLists:

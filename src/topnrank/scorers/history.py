@@ -16,6 +16,7 @@ needs only a history.
 """
 
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -23,6 +24,9 @@ import numpy as np
 from topnrank._typing import Float32Array, Float64Array, FloatArray, Int64Array, IntArray
 from topnrank.errors import ParameterError
 from topnrank.scorers.base import Parameters, UserRows, normal
+
+blocks_in_order = itemgetter("item_factors", "history_factors", "rating_factors", "item_bias")
+"""The blocks of parameters as the kernels take them: `HistoryState(*blocks_in_order(parameters))`."""
 
 
 @dataclass(frozen=True)
@@ -128,41 +132,36 @@ class RatingResiduals:
 
         d_ui = r_ui - (damped mean of u),   o_i = sum_u d_ui / (n_i + 5),   e_ui = (r_ui - o_i) - (its damped mean over u)
 
-    Means of a user are damped by 3 pseudo-ratings at the overall mean, so that short lists lean on it.
+    Means of a user are damped by 3 pseudo-ratings at the overall mean, so that short lists lean on it. Ratings count in
+    units of their scale, r standing for rating / unit.
     """
 
     offsets: Float32Array
     """(n_items,) o_i"""
     mean: float
     """Overall mean of r - o"""
+    unit: float = 1.0
 
     USER_DAMPING: ClassVar[float] = 3.0
     ITEM_DAMPING: ClassVar[float] = 5.0
 
     @classmethod
-    def fit(cls, indptr: IntArray, items: IntArray, ratings: FloatArray, n_items: int) -> "RatingResiduals":
-        """Item offsets from the training rows."""
-        mean = float(ratings.mean(dtype=np.float64))
-        return cls.of_sums(cls.sums(indptr, items, ratings, mean, n_items), mean)
-
-    @classmethod
-    def sums(cls, indptr: IntArray, items: IntArray, ratings: FloatArray, mean: float, n_items: int) -> DeviationSums:
-        """Sums over some users' rows; `mean` is the mean rating of all rows."""
-        values = ratings.astype(np.float64)
+    def sums(cls, indptr: IntArray, items: IntArray, values: Float64Array, mean: float, n_items: int) -> DeviationSums:
+        """Sums over some users' ratings in units; `mean` is that of all rows."""
         deviations = values - cls._user_means(indptr, values, mean)
         counts = np.bincount(items, minlength=n_items).astype(np.int64)
         return DeviationSums(counts, np.bincount(items, weights=deviations, minlength=n_items).astype(np.float64))
 
     @classmethod
-    def of_sums(cls, sums: DeviationSums, mean: float) -> "RatingResiduals":
-        """Residuals from the sums over all users' rows, whose mean rating is `mean`."""
+    def of_sums(cls, sums: DeviationSums, mean: float, unit: float = 1.0) -> "RatingResiduals":
+        """Residuals from the sums over all users' rows, whose mean rating in units is `mean`."""
         counts, deviations = sums
         offsets = deviations / (counts + cls.ITEM_DAMPING)
-        return cls(offsets.astype(np.float32), mean - float(counts @ offsets) / float(counts.sum()))
+        return cls(offsets.astype(np.float32), mean - float(counts @ offsets) / float(counts.sum()), unit)
 
     def of(self, indptr: IntArray, items: IntArray, ratings: FloatArray) -> Float32Array:
         """(n, 1) residuals e of lists given as CSR, also of users not in training."""
-        values = ratings.astype(np.float64) - self.offsets[items]
+        values = ratings.astype(np.float64) / self.unit - self.offsets[items]
         return np.asarray((values - self._user_means(indptr, values, self.mean))[:, None], np.float32)
 
     @classmethod

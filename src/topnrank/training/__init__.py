@@ -3,7 +3,7 @@
 from topnrank.training.callbacks import Callback, EarlyStopping, Progress, Recorder, Tolerance
 from topnrank.training.checkpoint import Checkpoint
 from topnrank.training.loop import Round, train
-from topnrank.training.optimizers import SGD, AdaGrad, Optimizer, make_optimizer, start_state
+from topnrank.training.optimizers import SGD, AdaGrad, Optimizer, make_optimizer
 from topnrank.training.schedule import Schedule
 
 __all__ = [
@@ -19,6 +19,5 @@ __all__ = [
     "Schedule",
     "Tolerance",
     "make_optimizer",
-    "start_state",
     "train",
 ]

@@ -1,10 +1,12 @@
 """Callbacks: training history, the paper's stopping rule, early stopping, progress bar (`Checkpoint` has its own file)."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, Protocol, final
 
 import numpy as np
 
+from topnrank._progress import ProgressBar
 from topnrank._typing import FloatArray
 from topnrank.engines import Engine
 from topnrank.training.loop import Callback, Round
@@ -23,15 +25,22 @@ class Persistent(Protocol):
 
 
 @final
+@dataclass
 class Recorder:
     """Keeps one record per round: the training history."""
 
-    def __init__(self) -> None:
-        self.records: list[dict[str, float]] = []
+    records: list[dict[str, float]] = field(default_factory=list)
 
     def after_round(self, engine: Engine, round_: Round) -> bool:
         """Adds the round."""
-        self.records.append(round_.record())
+        facts = {
+            "round": round_.number,
+            "iteration": round_.iteration,
+            "objective": round_.objective,
+            "effective_n": round_.effective_n,
+            "moved": round_.moved,
+        }
+        self.records.append(facts | round_.metrics)
         return False
 
     def memory(self) -> tuple[dict[str, Any], dict[str, FloatArray]]:
@@ -88,36 +97,17 @@ class EarlyStopping:
 
 
 @final
+@dataclass
 class Progress:
-    """A bar with objective, validation metric, effective N and time left; quiet when the output is not a terminal."""
+    """Shows objective, validation metric and effective N behind a bar."""
 
-    def __init__(self, rounds: int, *, done: int = 0, title: str = "Training") -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-        from rich.progress import Progress as Bar
-
-        columns = [
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[facts]}"),
-            TimeRemainingColumn(),
-        ]
-        self._bar = Bar(*columns, console=Console(stderr=True))
-        self._task = self._bar.add_task(title, total=rounds, completed=done, facts="compiling")
-
-    def __enter__(self) -> "Progress":
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
+    bar: ProgressBar
 
     def after_round(self, engine: Engine, round_: Round) -> bool:
         """Moves the bar."""
         metrics = "".join(f" · {name} {value:.4f}" for name, value in round_.metrics.items())
         facts = f"objective {round_.objective:.4g}{metrics} · effective N {round_.effective_n:.1f}"
-        self._bar.update(self._task, completed=round_.number, facts=facts)
+        self.bar.update(round_.number, text=facts)
         return False
 
 

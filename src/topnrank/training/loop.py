@@ -28,17 +28,6 @@ class Round:
     stop: bool = False
     """Whether a callback has asked to stop: those after it see that this round is the last"""
 
-    def record(self) -> dict[str, float]:
-        """One line of the training history."""
-        return {
-            "round": self.number,
-            "iteration": self.iteration,
-            "objective": self.objective,
-            "effective_n": self.effective_n,
-            "moved": self.moved,
-            **self.metrics,
-        }
-
 
 class Callback(Protocol):
     """Called after each round of training; may stop it."""
@@ -50,24 +39,23 @@ class Callback(Protocol):
 
 def train(engine: Engine, schedule: Schedule, callbacks: Sequence[Callback] = (), *, done: int = 0) -> int:
     """Runs the rounds of `schedule` from number `done` on until they end or a callback stops; returns the rounds done."""
+    per_round = -(-schedule.users.size // schedule.batch) if schedule.whole else 1
+    last = max(schedule.rounds * per_round - 1, 1)
     for number in range(done, schedule.rounds):
-        round_ = _run_round(engine, schedule, number)
+        value, active, lists, moved = 0.0, 0, 0, 0.0
+        iteration = number * per_round
+        for users in schedule.batches(number):
+            report = engine.step(users, TrainingTime(iteration, min(iteration / last, 1.0)))
+            iteration += 1
+            if not (math.isfinite(report.value) and math.isfinite(report.moved)):
+                raise DivergenceError(
+                    f"training diverged in iteration {iteration}: the objective or a step is not finite"
+                )
+            value, active = value + report.value, active + report.active
+            lists, moved = lists + report.lists, moved + report.moved
+        round_ = Round(number + 1, iteration, value / lists, active / lists, moved)
         for callback in callbacks:
             round_.stop = bool(callback.after_round(engine, round_)) or round_.stop
         if round_.stop:
             return number + 1
     return schedule.rounds
-
-
-def _run_round(engine: Engine, schedule: Schedule, number: int) -> Round:
-    value, active, lists, moved = 0.0, 0, 0, 0.0
-    iteration = number * schedule.batches_per_round
-    last = max(schedule.rounds * schedule.batches_per_round - 1, 1)
-    for users in schedule.batches(number):
-        report = engine.step(users, TrainingTime(iteration, min(iteration / last, 1.0)))
-        iteration += 1
-        if not (math.isfinite(report.value) and math.isfinite(report.moved)):
-            raise DivergenceError(f"training diverged in iteration {iteration}: the objective or a step is not finite")
-        value, active = value + report.value, active + report.active
-        lists, moved = lists + report.lists, moved + report.moved
-    return Round(number + 1, iteration, value / lists, active / lists, moved)

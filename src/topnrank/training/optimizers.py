@@ -2,16 +2,18 @@
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 from topnrank._checks import one_of
-from topnrank.engines import State
 from topnrank.errors import ParameterError
-from topnrank.scorers import Parameters
 
 
 @dataclass(frozen=True)
 class SGD:
     """Plain descent on the sum over the batch, as in the paper: theta -= rate * g."""
+
+    initial: ClassVar[float] = 0.0
+    """It has no accumulator"""
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,3 @@ def make_optimizer(optimizer: "str | Optimizer") -> Optimizer:
         return optimizer
     kinds: dict[str, Optimizer] = {"adagrad": AdaGrad(), "sgd": SGD()}
     return kinds[one_of("optimizer", optimizer, tuple(kinds))]
-
-
-def start_state(parameters: Parameters, optimizer: Optimizer) -> State:
-    """Parameters at their start, and the accumulators of the optimizer."""
-    return State.start(parameters, optimizer.initial if isinstance(optimizer, AdaGrad) else 0.0)

@@ -11,34 +11,23 @@ from topnrank.rng import stream
 
 @dataclass(frozen=True)
 class Schedule:
-    """Rounds of batches.
-
-    `epochs`: a round is one pass over all users in random order, cut into batches.
-    `iterations`: a round is one batch drawn without replacement from all users, independent of the rounds before (the
-    paper's Algorithms 1 and 2; some users may never be drawn).
-    """
+    """Rounds of batches."""
 
     users: Int64Array
     """The users to draw from"""
     batch: int
     seed: int
-    epochs: int | None = None
-    iterations: int | None = None
-
-    @property
-    def rounds(self) -> int:
-        """How many rounds there are at most."""
-        return self.epochs if self.epochs is not None else int(self.iterations or 0)
-
-    @property
-    def batches_per_round(self) -> int:
-        """Steps in one round."""
-        return 1 if self.epochs is None else -(-self.users.size // self.batch)
+    rounds: int
+    """How many there are at most"""
+    whole: bool = True
+    """Whether a round is one pass over all users in random order, cut into batches; else it is one batch drawn without
+    replacement from all users, independent of the rounds before (the paper's Algorithms 1 and 2; some users may never be
+    drawn)"""
 
     def batches(self, round_: int) -> Iterator[Int64Array]:
         """The batches of round 0, 1, ..."""
         shuffled = stream(self.seed, "batches", round_).permutation(self.users)
-        if self.epochs is None:
+        if not self.whole:
             yield shuffled[: self.batch]
             return
         for first in range(0, self.users.size, self.batch):
