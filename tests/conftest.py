@@ -19,6 +19,8 @@ TIERS = {
         "cli/test_reproduce.py",
         "engines/test_interrupts.py",
         "experiments/compare/test_folder.py",
+        "kernels/test_forks_and_threads.py",
+        "kernels/test_kernel_cache.py",
         "training/test_checkpoint.py",
     ],
 }

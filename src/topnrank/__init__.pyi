@@ -1,12 +1,14 @@
 """The public names and where they are defined; the only list of them (see `__init__.py`)."""
 
 from .data import (
+    Amounts as Amounts,
     Centered as Centered,
     ConversionRate as ConversionRate,
     EventWeights as EventWeights,
     Grades as Grades,
     Interactions as Interactions,
     ItemCount as ItemCount,
+    OrderFacts as OrderFacts,
     Recency as Recency,
     Relevance as Relevance,
     Threshold as Threshold,
@@ -16,6 +18,7 @@ from .data import (
     demo_titles as demo_titles,
     load_dataset as load_dataset,
     load_titles as load_titles,
+    order_facts as order_facts,
     read as read,
     synthetic as synthetic,
 )
@@ -29,20 +32,26 @@ from .errors import (
     ParameterError as ParameterError,
     StorageError as StorageError,
     TopNRankError as TopNRankError,
+    TopNRankWarning as TopNRankWarning,
     UnknownIdError as UnknownIdError,
 )
 from .evaluation import (
     Evaluation as Evaluation,
     evaluate as evaluate,
     split_last as split_last,
+    split_last_session as split_last_session,
     split_per_user as split_per_user,
     split_time as split_time,
 )
-from .experiments.compare import (
-    Comparison as Comparison,
+from .experiments.compare.competitors import (
     Competitor as Competitor,
     ImplicitModel as ImplicitModel,
     LightFMModel as LightFMModel,
+)
+from .experiments.compare.result import (
+    Comparison as Comparison,
+)
+from .experiments.compare.run import (
     compare as compare,
 )
 from .experiments.tuning.event_weights import (
@@ -67,14 +76,18 @@ from .models import (
     BiasedMF as BiasedMF,
     CLiMF as CLiMF,
     GaussianRank as GaussianRank,
+    ItemIdOrder as ItemIdOrder,
     ItemMean as ItemMean,
     ListPMF as ListPMF,
     ListRank as ListRank,
     Model as Model,
     NeighborRidge as NeighborRidge,
+    NextItemRidge as NextItemRidge,
     Popularity as Popularity,
     Random as Random,
+    RecentPopularity as RecentPopularity,
     TopNRank as TopNRank,
+    Transitions as Transitions,
     XCLiMF as XCLiMF,
     load as load,
 )

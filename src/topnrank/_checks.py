@@ -22,10 +22,17 @@ def require_number(name: str, value: Any, *, at_least: float | None = None, abov
         rule += f" of at least {at_least:g}"
     if above is not None:
         rule += f" above {above:g}"
-    number = not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
-    if not number or (at_least is not None and value < at_least) or (above is not None and value <= above):
+    if not is_number(value) or (at_least is not None and value < at_least) or (above is not None and value <= above):
         raise ParameterError(f"{name} must be {rule}, got {value!r}")
     return float(value)
+
+
+def is_number(value: object) -> bool:
+    """Whether `value` is a number that a float can hold, finite and no bool."""
+    try:
+        return not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 def one_of(name: str, value: object, options: tuple[str, ...]) -> str:

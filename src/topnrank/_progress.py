@@ -2,19 +2,20 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, final
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
+    from rich.progress import Progress, TaskID
 
 
 @final
+@dataclass(frozen=True)
 class ProgressBar:
     """What `progress_bar` gives; without a bar on the screen its methods do nothing."""
 
-    def __init__(self, bar: "Progress | None" = None, title: str = "", total: float | None = None) -> None:
-        self._bar = bar
-        self._task = None if bar is None else bar.add_task(title, total=total, text="")
+    bar: "Progress | None" = None
+    task: "TaskID | None" = None
 
     def update(
         self,
@@ -26,12 +27,12 @@ class ProgressBar:
         total: float | None = None,
     ) -> None:
         """Sets the bar to `done`, or moves it by `advance`; `text`, `title` and `total` stay as they are where None."""
-        if self._bar is None or self._task is None:
+        if self.bar is None or self.task is None:
             return
         changed: dict[str, Any] = {"advance": advance} if done is None else {"completed": done}
         if text is not None:
             changed["text"] = text
-        self._bar.update(self._task, description=title, total=total, **changed)
+        self.bar.update(self.task, description=title, total=total, **changed)
 
 
 @contextmanager
@@ -73,4 +74,4 @@ def progress_bar(
     with rich.Progress(
         rich.TextColumn("{task.description}"), rich.BarColumn(), *amount, text, time, console=console
     ) as bar:
-        yield ProgressBar(bar, title, total)
+        yield ProgressBar(bar, bar.add_task(title, total=total, text=""))

@@ -81,15 +81,15 @@ def test_train_prints_for_people(ratings: Path, tmp_path: Path, run: Run) -> Non
 
 
 def test_quiet_leaves_the_answer(ratings: Path, model_file: Path, run: Run) -> None:
-    assert "ndcg@10" in run("evaluate", model_file, ratings, "--quiet").out
-    assert run("evaluate", model_file, ratings, "--quiet").err == ""
+    assert "ndcg@10" in run("evaluate", model_file, ratings, "--protocol", "rated", "--quiet").out
+    assert run("evaluate", model_file, ratings, "--protocol", "rated", "--quiet").err == ""
     assert "rank" in run("recommend", model_file, "--user", "u1", "--quiet").out
 
 
 def test_nothing_is_dropped_silently(tmp_path: Path, run: Run) -> None:
     file = tmp_path / "a.csv"
     file.write_text(ratings_text() + "u1,i1,3\nloner,i1,4\nloner2,i9,5\nu1,rare,5\n")
-    options = ("--duplicates", "last", "--min-item-users", "2", *QUICK, "--json")
+    options = ("--duplicates", "last", "--min-item-users", "2", "--task", "rated", *QUICK, "--json")
     notes = " ".join(run("train", file, "-o", tmp_path / "m.safetensors", *options).json["notes"])
     assert "1 duplicate rows were merged by the rule 'last'" in notes
     assert "the filter left out 0 users, 1 items, 1 rows" in notes
@@ -152,18 +152,60 @@ def test_validation_keeps_the_best_round(ratings: Path, tmp_path: Path, run: Run
 
 def test_evaluate_tells_of_training_rows(ratings: Path, model_file: Path, tmp_path: Path, run: Run) -> None:
     rows = len(tnr.read(ratings))
-    assert f"note: {rows} of {rows} rows were in training" in run("evaluate", model_file, ratings).err
+    assert (
+        f"note: {rows} of {rows} rows were in training"
+        in run("evaluate", model_file, ratings, "--protocol", "rated").err
+    )
     (tmp_path / "new.csv").write_text("user,item,rating\nu0,i0,5\nu0,i7,4\nu1,i1,5\nnobody,i1,5\nu1,nothing,5\n")
     assert "note: 1 of 5 rows were in training" in run("evaluate", model_file, tmp_path / "new.csv").err
 
 
+def test_the_scale_is_seen_and_numbers_that_say_nothing_are_not_shown(ratings: Path, tmp_path: Path, run: Run) -> None:
+    tens, model = tmp_path / "tens.csv", tmp_path / "tens.safetensors"
+    rows = tnr.read(ratings).to_arrow().to_pylist()
+    lines = [f"{row['user']},{row['item']},{2 * row['rating']}" for row in rows]
+    tens.write_text("\n".join(["user,item,rating", *lines, ""]))
+    run("train", tens, "-o", model, "--holdout", "0.5", "--task", "rated", *QUICK)
+    test = str(tmp_path / "tens.test.parquet")
+    assert "relevant: rating >= 8, four fifths of the scale" in run("evaluate", model, test).out
+    run("evaluate", model, test, "--relevant", "1").assert_refused(
+        "every test row is relevant", "set --relevant higher"
+    )
+    all_liked = run("compare", tens, "--models", "biased-mf", "--relevant", "1", "--repeats", "1")
+    all_liked.assert_refused("compare: every test row is relevant (rating >= 1)", "nothing is measured")
+    told = run("train", tens, "-o", model, "--holdout", "0.5", "--relevant", "6", "--json")
+    assert "liked are those with rating >= 6" in " ".join(told.json["notes"])
+    assert "relevant: rating >= 6;" in run("evaluate", model, test).out
+    ease = run("train", tens, "-o", model, "--holdout", "0.5", "--model", "ease", "--relevant", "6")
+    assert (ease.code, tnr.load(model).feedback) == (0, tnr.Threshold(6))
+    both = run("train", tens, "-o", model, "--model", "ease", "--relevant", "6", "--feedback", "unary")
+    both.assert_refused("--relevant and --feedback both say what is liked")
+
+
+def test_recommending_with_a_model_of_rated_items_is_noted(ratings: Path, tmp_path: Path, run: Run) -> None:
+    run("train", ratings, "-o", tmp_path / "m.safetensors", "--task", "rated", *QUICK)
+    shown = run("recommend", tmp_path / "m.safetensors", "--user", "u1")
+    assert shown.err.count("note: this model learned to rank the items that a user has rated") == 1
+    assert "--task 'catalog'" in shown.err
+
+
 def test_evaluate_writes_values_of_users(ratings: Path, model_file: Path, tmp_path: Path, run: Run) -> None:
-    shown = run("evaluate", model_file, ratings, "--per-user", tmp_path / "users.csv", "--metrics", "ndcg@5")
+    shown = run(
+        "evaluate",
+        model_file,
+        ratings,
+        "--protocol",
+        "rated",
+        "--per-user",
+        tmp_path / "users.csv",
+        "--metrics",
+        "ndcg@5",
+    )
     assert "Protocol rated" in shown.out
     assert "ndcg@5" in shown.out
     with (tmp_path / "users.csv").open(newline="") as file:
         values = {row["user"]: float(row["ndcg@5"] or "nan") for row in csv.DictReader(file)}
-    expected = tnr.evaluate(tnr.load(model_file), tnr.read(ratings), metrics="ndcg@5")
+    expected = tnr.evaluate(tnr.load(model_file), tnr.read(ratings), protocol="rated", metrics="ndcg@5")
     assert values == pytest.approx(dict(zip(expected.user_ids, expected.per_user["ndcg@5"], strict=True)), nan_ok=True)
 
 
@@ -265,14 +307,13 @@ def test_demo(tmp_path: Path, run: Run) -> None:
     facts = run("demo", "--output", tmp_path, "--json").json
     assert [result["model"] for result in facts["results"]] == [
         "Top-N-Rank (default)",
-        "Top-N-Rank (paper, ReLU)",
-        "BiasedMF",
-        "ItemMean",
+        "NeighborRidge",
+        "EASE",
         "Popularity",
         "Random",
     ]
     values = [result["values"]["ndcg@10"] for result in facts["results"]]
-    assert values[0] > values[3] > values[5]  # learning beats means, and means beat chance
+    assert values[0] > values[3] > values[4]  # learning beats popularity, and popularity beats chance
     titles = tnr.demo_titles()
     assert all(row["title"] == titles[row["item"]] for one in facts["recommendations"] for row in one["items"])
     assert all(len(one["items"]) == 10 and len(one["liked"]) == 3 for one in facts["recommendations"])
@@ -283,6 +324,6 @@ def test_demo(tmp_path: Path, run: Run) -> None:
 def test_demo_for_people(tmp_path: Path, run: Run) -> None:
     shown = run("demo", "--output", tmp_path)
     assert shown.code == 0
-    expected = ("Top-N-Rank (paper, ReLU)", "ndcg@20", "seconds", "Protocol rated", "liked:", "What to type next")
+    expected = ("NeighborRidge", "ndcg@20", "seconds", "Protocol catalog", "liked:", "What to type next")
     assert [text for text in expected if text not in shown.out] == []
     assert "compiling kernels" in shown.err

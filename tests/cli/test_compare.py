@@ -15,7 +15,7 @@ from topnrank.experiments.compare.run import compare
 from topnrank.experiments.report.data import to_csv
 from topnrank.experiments.report.latex import to_latex
 from topnrank.experiments.report.markdown import to_markdown
-from topnrank.experiments.statistics import bootstrap_interval, paired_tests
+from topnrank.experiments.statistics import bootstrap_intervals, paired_tests
 from topnrank.models.persistence import write_params
 
 TABLES = {"markdown": to_markdown, "csv": to_csv, "latex": to_latex}
@@ -39,7 +39,7 @@ def test_json_has_the_numbers_of_the_api(ratings: Path, run: Run) -> None:
         for metric, values in result["values"].items():
             assert values["mean"] == expected.mean(*place, metric)
             assert values["std"] == expected.std(*place, metric)
-            interval = bootstrap_interval(expected.values(*place, metric))
+            interval = bootstrap_intervals([expected.values(*place, metric)])[0]
             assert tuple(values["interval"]) == pytest.approx(interval, abs=1e-12)  # all columns are drawn at once
         assert result["error"] is None
         assert result["fit_seconds"] >= 0
@@ -117,12 +117,13 @@ def test_folder_jobs_split_and_quiet(ratings: Path, tmp_path: Path, run: Run) ->
     first = run(*command, "--json").json
     assert (first["settings"]["seeds"], first["settings"]["test"]) == ([4, 5], 0.3)
     loaded = Comparison.load(tmp_path)
-    assert loaded.mean("popularity", "rated", "mrr") == first["results"][0]["values"]["mrr"]["mean"]
+    assert loaded.mean("popularity", "catalog", "mrr") == first["results"][0]["values"]["mrr"]["mean"]
     before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("cell-*")}
     quiet = run(*command, "--quiet")
     assert (quiet.code, quiet.err) == (0, "")
     assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("cell-*")} == before
-    run(*command, "--relevant", "2").assert_refused("belongs to another comparison", "relevant was 3.5, now it is 2.0")
+    other = run(*command, "--relevant", "2")
+    other.assert_refused("belongs to another comparison", "relevant was 'rating >= 3.5', now it is 'rating >= 2'")
 
 
 @pytest.mark.process
@@ -183,7 +184,7 @@ def test_events_are_weighted_for_all_models_alike(tmp_path: Path, run: Run) -> N
         (("--models", "climf", "--set", "bpr.epochs=5"), ("--set: the row before the dot must be one of 'climf'",)),
         (("--models", "climf", "--set", "climf.epoch=5"), ("CLiMF has no parameter 'epoch'",)),
         (("--models", "climf", "--reference", "bpr"), ("--reference must be one of 'climf', 'item-mean'",)),
-        (("--models", "climf", "--protocol", "all"), ("protocol must be one of 'rated', 'catalog', 'both'",)),
+        (("--models", "climf", "--protocol", "all"), ("protocol must be one of 'auto', 'rated', 'catalog', 'both'",)),
         (("--models", "climf", "--metric", "ndgc@3"), ("did you mean 'ndcg'?",)),
         (("--models", "climf", "--metric", "coverage@3"), ("one number for all users",)),
         (("--models", "climf", "--repeats", "0"), ("repeats must be an integer of at least 1",)),

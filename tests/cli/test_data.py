@@ -3,6 +3,7 @@
 import socket
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ import pytest
 import topnrank as tnr
 from support.cli_runner import Run
 from support.file_server import FileServer, serving
-from support.official_files import official
+from support.official_files import official, without_known_checksums
 from topnrank.data.datasets.registry import DATASETS
 
 
@@ -22,6 +23,7 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FileServ
     monkeypatch.delenv("TOPNRANK_DATA", raising=False)
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setenv("TOPNRANK_CACHE", str(tmp_path / "cache"))
+    without_known_checksums(monkeypatch)
     with serving() as running:
         for one in official().values():
             running.files |= one.files
@@ -71,9 +73,9 @@ def test_fetch(run: Run, tmp_path: Path, mirror: FileServer) -> None:
 def test_fetch_that_fails(run: Run, mirror: FileServer, monkeypatch: pytest.MonkeyPatch) -> None:
     run("data", "fetch", "ml-1m", "ml-1mm").assert_refused("'ml-20m'", "did you mean 'ml-1m'")
     assert mirror.asked == []
-    mirror.breaks = [10, 0]
+    monkeypatch.setitem(DATASETS, "ml-1m", replace(DATASETS["ml-1m"], md5="0" * 32))  # type: ignore[arg-type]
     run("data", "fetch", "ml-1m").assert_refused("ml-1m cannot be fetched", "fetch it again", "TOPNRANK_DATA")
-    mirror.breaks = []
+    without_known_checksums(monkeypatch)
     assert run("data", "fetch", "ml-1m", "--json").json["datasets"][0]["fetched"]
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -5,7 +5,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -138,21 +140,18 @@ def test_a_full_disk_leaves_the_old_file(ratings: Path, tmp_path: Path) -> None:
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("m.safetensors", b"old")]
 
 
+def run_into(stdout: Any, arguments: Sequence[str]) -> "subprocess.CompletedProcess[str]":
+    command, errors = command_line(arguments), subprocess.PIPE
+    return subprocess.run(command, stdout=stdout, stderr=errors, text=True, env=BUFFERED, timeout=600, check=False)
+
+
 @posix
 @pytest.mark.parametrize("arguments", [("models",), ("models", "--json"), ("--help",)])
 def test_a_reader_that_goes_away(arguments: tuple[str, ...]) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     try:
-        done = subprocess.run(
-            command_line(arguments),
-            stdout=writing,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=BUFFERED,
-            timeout=600,
-            check=False,
-        )
+        done = run_into(writing, arguments)
     finally:
         os.close(writing)
     assert (done.returncode, done.stderr) == (141, "")
@@ -161,15 +160,7 @@ def test_a_reader_that_goes_away(arguments: tuple[str, ...]) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_full_standard_output() -> None:
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            command_line(["models", "--json"]),
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=BUFFERED,
-            timeout=600,
-            check=False,
-        )
+        done = run_into(full, ["models", "--json"])
     assert done.returncode == 1
     assert done.stderr.startswith("topnrank: the operating system refused")
     assert done.stderr.count("\n") == 1

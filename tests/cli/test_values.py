@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import topnrank as tnr
 from topnrank.cli.commands.train import ModelOptions
 from topnrank.cli.exit_codes import as_options
-from topnrank.cli.options import parse_feedback, parse_history, parse_settings, split_list
+from topnrank.cli.values import parse_feedback, parse_history, parse_settings, split_list
 from topnrank.errors import ParameterError
 
 

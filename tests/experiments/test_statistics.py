@@ -7,10 +7,14 @@ import pytest
 
 from topnrank import ParameterError
 from topnrank.experiments.compare.result import Cell, Comparison
-from topnrank.experiments.statistics import bootstrap_interval, holm, paired_tests, per_user
+from topnrank.experiments.statistics import bootstrap_intervals, holm, paired_tests, per_user
 from topnrank.rng import stream
 
 METRICS = ("ndcg@1", "ndcg@10")
+
+
+def interval_of(values, **options):
+    return bootstrap_intervals([values], **options)[0]
 
 
 def comparison(values, *, metrics=METRICS, errors=None):
@@ -60,7 +64,7 @@ def test_one_repeat_has_no_standard_deviation():
 def test_bootstrap_is_that_of_scipy_up_to_its_chance():
     stats = pytest.importorskip("scipy.stats")
     users = draws("skewed", 150) ** 3
-    low, high = bootstrap_interval(users, draws=20_000)
+    low, high = interval_of(users, draws=20_000)
     other = stats.bootstrap(
         (users,), np.mean, n_resamples=20_000, method="percentile", rng=np.random.default_rng(5)
     ).confidence_interval
@@ -71,11 +75,11 @@ def test_bootstrap_is_that_of_scipy_up_to_its_chance():
 
 def test_bootstrap_is_repeatable_and_leaves_nan_out():
     users = draws("repeatable", 40)
-    first = bootstrap_interval(users, seed=3)
-    assert first == bootstrap_interval(np.concatenate([users, [np.nan] * 5]), seed=3)
-    assert first == bootstrap_interval(np.stack([users, users]), seed=3)
-    assert first != bootstrap_interval(users, seed=4)
-    wide, narrow = bootstrap_interval(users, level=0.99), bootstrap_interval(users, level=0.5)
+    first = interval_of(users, seed=3)
+    assert first == interval_of(np.concatenate([users, [np.nan] * 5]), seed=3)
+    assert first == interval_of(np.stack([users, users]), seed=3)
+    assert first != interval_of(users, seed=4)
+    wide, narrow = interval_of(users, level=0.99), interval_of(users, level=0.5)
     assert wide[0] < narrow[0] < users.mean() < narrow[1] < wide[1]
 
 
@@ -84,20 +88,20 @@ def test_bootstrap_in_blocks_uses_every_draw(monkeypatch):
     import topnrank.experiments.statistics as module
 
     users = draws("blocks", 60)
-    whole = bootstrap_interval(users, draws=4000)
+    whole = interval_of(users, draws=4000)
     monkeypatch.setattr(module, "_BLOCK", 1)
-    np.testing.assert_allclose(bootstrap_interval(users, draws=4000), whole, rtol=0.01)
+    np.testing.assert_allclose(interval_of(users, draws=4000), whole, rtol=0.01)
 
 
 @pytest.mark.parametrize("users", [np.array([]), np.array([0.5]), np.array([np.nan, 0.5])])
 def test_an_interval_needs_two_users(users):
-    assert all(map(math.isnan, bootstrap_interval(users)))
+    assert all(map(math.isnan, interval_of(users)))
 
 
 @pytest.mark.parametrize(("options", "words"), [({"level": 1.0}, "level"), ({"draws": 0}, "draws")])
 def test_bad_options_of_the_bootstrap(options, words):
     with pytest.raises(ParameterError, match=words):
-        bootstrap_interval(np.array([0.1, 0.2]), **options)
+        interval_of(np.array([0.1, 0.2]), **options)
 
 
 def test_the_bootstrap_covers_at_its_nominal_rate():
@@ -106,7 +110,7 @@ def test_the_bootstrap_covers_at_its_nominal_rate():
     for simulation in range(simulations):
         random = stream(simulation, "test coverage")
         users = np.where(random.uniform(size=200) < share, 1.0, random.beta(2.0, 3.0, size=200))
-        low, high = bootstrap_interval(users, draws=500, seed=simulation)
+        low, high = interval_of(users, draws=500, seed=simulation)
         covered += low <= share + (1.0 - share) * 0.4 <= high
     assert 0.92 <= covered / simulations <= 0.975
 
@@ -143,7 +147,7 @@ def test_paired_tests_are_those_of_scipy_on_averaged_repeats():
         assert test.wilcoxon_p == pytest.approx(stats.wilcoxon(first, second).pvalue)
         assert test.effect == pytest.approx((first - second).mean() / (first - second).std(ddof=1))
         assert test.effect == pytest.approx(test.t / math.sqrt(test.users))
-        assert test.interval == pytest.approx(bootstrap_interval(first - second))
+        assert test.interval == pytest.approx(interval_of(first - second))
         assert test.note == ""
 
 

@@ -12,8 +12,8 @@ pytestmark = pytest.mark.realdata
 def results(realdata):
     data = read(realdata / "ml-100k.parquet").filter(min_user_items=10)
     train, test = split_per_user(data, test=0.5, seed=0)
-    models = (Random(), Popularity(), ItemMean(), TopNRank())
-    return {model.name: evaluate(model.fit(train), test) for model in models}
+    models = (Random(), Popularity(), ItemMean(), TopNRank(task="rated"))
+    return {model.name: evaluate(model.fit(train), test, protocol="rated") for model in models}
 
 
 def test_the_models_stand_in_order(results):

@@ -33,7 +33,7 @@ class Broken(tnr.Model):
 def models() -> dict[str, tnr.Model]:
     """The rows, in order."""
     return {
-        "TopNRank": tnr.TopNRank(epochs=8, factors=4),
+        "TopNRank": tnr.TopNRank(task="rated", epochs=8, factors=4),
         "BiasedMF": tnr.BiasedMF(epochs=8, factors=4),
         HOSTILE: tnr.BPR(epochs=4, factors=4),
         "Broken": Broken(),

@@ -11,6 +11,8 @@ from topnrank.data.ids import IdMap
 class FixedRanker:
     """Scores (n_users, n_items) of users 0, 1, ... and items 0, 1, ... unless ids are given; `seen` lists items."""
 
+    task_ = "rated"
+
     def __init__(self, scores, *, seen=None, user_ids=None, item_ids=None):
         self.scores = np.asarray(scores, dtype=np.float32)
         n_users, n_items = self.scores.shape

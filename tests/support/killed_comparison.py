@@ -17,7 +17,7 @@ REPEATS = 3
 def run(folder, log, *, jobs=1, slow_from=None) -> Comparison:
     """The comparison: two trained models, a competitor that logs its fits, and the controls."""
     models = {
-        "top": TopNRank(factors=4, epochs=2, num_threads=1),
+        "top": TopNRank(task="rated", factors=4, epochs=2, num_threads=1),
         "counted": Counted(log, slow_from=slow_from),
         "mf": BiasedMF(factors=4, epochs=2, num_threads=1),
     }

@@ -21,7 +21,7 @@ TRIALS = 8
 
 def search(study: str | os.PathLike[str] | None) -> Tuned:
     """Some quick trials."""
-    model = TopNRank(batch_size=30, num_threads=1, epochs=3)
+    model = TopNRank(task="rated", batch_size=30, num_threads=1, epochs=3)
     return tune(model, synthetic(60, 40, seed=5), trials=TRIALS, study=study, space=SPACE, seed=2)
 
 

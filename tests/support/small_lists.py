@@ -54,6 +54,12 @@ class UnobservedPairTests(ObjectiveTests):
     needs_positives = True
 
 
+def pair_tests(objectives, formula):
+    """The test classes of objectives that draw pairs: of rated rows, and against unobserved items."""
+    own = {"objectives": objectives, "autograd_formula": staticmethod(formula)}
+    return type("TestRatedPairs", (RatedPairTests,), own), type("TestUnobservedPairs", (UnobservedPairTests,), own)
+
+
 class LikesOnlyTests(ObjectiveTests):
     """Objectives that see the rows with a gain above 0 only, and raise them."""
 

@@ -25,8 +25,11 @@ def guarded(arguments: Sequence[str] | None) -> int:
     """Runs the command line and returns its exit code; errors become exit codes and a line on standard error."""
     try:
         code = _run(arguments)
-    except (KeyboardInterrupt, typer.Abort):
+    except (KeyboardInterrupt, typer.Abort) as ended:
         code = INTERRUPTED
+        if isinstance(ended.__cause__, EOFError):  # Click takes any for the end of what a user types
+            code = 1
+            _print_error(_sentence(ended.__cause__), debug=True)
     except SystemExit:  # how Typer and Rich end a program whose output is no longer read
         code = BROKEN_PIPE
     except Exception as error:
@@ -37,12 +40,13 @@ def guarded(arguments: Sequence[str] | None) -> int:
         _print_error("interrupted")
     broken = code == BROKEN_PIPE
     try:
-        sys.stdout.flush()
+        if sys.stdout is not None:  # closed by the caller: >&-
+            sys.stdout.flush()
     except OSError:
         broken = True
     if broken:  # discards what is still in the buffers, about which Python would complain when it exits
         nowhere = os.open(os.devnull, os.O_WRONLY)
-        for stream in (sys.stdout, sys.stderr):
+        for stream in filter(None, (sys.stdout, sys.stderr)):
             os.dup2(nowhere, stream.fileno())
     return code
 
@@ -54,7 +58,8 @@ def _run(arguments: Sequence[str] | None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a title that the terminal cannot show is no error
     code = app(args=arguments, prog_name="topnrank", standalone_mode=False)
-    sys.stdout.flush()
+    if sys.stdout is not None:
+        sys.stdout.flush()
     return code or 0
 
 
@@ -82,7 +87,7 @@ def as_options(message: str) -> str:
     """A message of the library with the remedy in terms of options: `item='...'` becomes `--item '...'`."""
     fact, semicolon, remedy = message.rpartition("; ")
     remedy = remedy.replace("header=True", "--header").replace("header=False", "--no-header")
-    remedy = remedy.replace("TopNRank(task='catalog')", "--task catalog")
+    remedy = remedy.replace("TopNRank(task='catalog')", "--task catalog").replace("set relevant ", "set --relevant ")
     return fact + semicolon + _ARGUMENT.sub(r"--\1 ", remedy)
 
 

@@ -37,15 +37,15 @@ def table_format(path: str) -> str:
 
 def require_writable(path: str) -> None:
     """An error, before the work, when no file can be written at `path`."""
+    from topnrank.io.atomic import require_file
     from topnrank.io.paths import RemotePath, parse_path
 
     target = parse_path(path)
     if isinstance(target, RemotePath):
         target.require_writable()
         return
-    if target.is_dir():
-        raise OutputError(f"{path}: is a folder; give the name of a file")
     try:
+        target = require_file(target)
         with tempfile.TemporaryFile(dir=target.parent):
             return
     except OSError as error:
@@ -112,7 +112,11 @@ def _rows(path: str) -> tuple[list[str], list[list[Any]]]:
     if suffix in PARQUET:
         return _parquet_rows(path)
     separator = "\t" if suffix in (".tsv", ".tab") else ","
-    header, *rows = [row for row in csv.reader(io.StringIO(_text(path)), delimiter=separator) if row] or [[]]
+    csv.field_size_limit(2**31 - 1)
+    try:
+        header, *rows = [row for row in csv.reader(io.StringIO(_text(path), None), delimiter=separator) if row] or [[]]
+    except csv.Error as error:
+        raise DataError(f"{path}: cannot be read as text in columns ({error}); fix the file") from None
     for number, row in enumerate(rows, start=1):
         if len(row) != len(header):
             raise DataError(f"{path}, row {number}: {len(header)} fields are needed, got {len(row)}; fix the row")
@@ -128,7 +132,10 @@ def _parquet_rows(path: str) -> tuple[list[str], list[list[Any]]]:
     except (OSError, pa.ArrowException) as error:
         reason = str(error).partition("\n")[0]
         raise DataError(f"{path}: cannot be read as Parquet ({reason}); write it again") from None
-    return table.column_names, [list(row.values()) for row in table.to_pylist()]
+    try:
+        return table.column_names, [list(row.values()) for row in table.to_pylist()]
+    except UnicodeDecodeError:
+        raise DataError(f"{path}: holds bytes that are not UTF-8 text; write it as UTF-8") from None
 
 
 def _text(path: str) -> str:

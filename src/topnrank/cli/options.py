@@ -1,4 +1,4 @@
-"""Options that several commands share, the values typed in them, and the decorator that shows them to Typer.
+"""Options that several commands share, and the decorator that shows them to Typer.
 
 A group of options is a dataclass whose fields are made by `option` and `argument`; a command takes groups as parameters:
 
@@ -8,21 +8,19 @@ A group of options is a dataclass whose fields are made by `option` and `argumen
 
 import dataclasses
 import inspect
-import json
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from topnrank.errors import ParameterError
+from topnrank.cli.values import number, split_list
 
 if TYPE_CHECKING:
     from topnrank.cli.output import Output
-    from topnrank.data import Feedback, Interactions
-    from topnrank.models.base import Model
+    from topnrank.data import Interactions
 
 Command = Callable[..., None]
 
@@ -75,7 +73,8 @@ def with_options(command: Command) -> Command:
 
     def run(**values: Any) -> None:
         made = {name: hints[name](**{each: values.pop(each) for each in names}) for name, names in groups.items()}
-        command(**values, **made)
+        with made["output"].warnings_noted() if "output" in made else nullcontext():
+            command(**values, **made)
 
     run.__name__, run.__doc__ = command.__name__, command.__doc__
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
@@ -116,7 +115,9 @@ class ReadOptions:
         "--header/--no-header",
         show_default="found in the file",
     )
-    duplicates: str = option("error", "Rows of one user and item: error, last (by time), sum or max.")
+    duplicates: str = option(
+        "error", "Rows of one user and item: error (events without values: last), last, sum, max or count."
+    )
 
     def read(self, path: str, output: "Output") -> "Interactions":
         """The interactions at `path`, or those of the public data set of that name; notes how many rows were merged."""
@@ -136,7 +137,8 @@ class ReadOptions:
 
     def note_merged(self, path: str, rows: int, output: "Output") -> None:
         """Notes how many rows the rule about duplicates merged."""
-        output.note(f"{path}: {rows} duplicate rows were merged by the rule {self.duplicates!r}")
+        rule = "last" if self.duplicates == "error" else self.duplicates  # rows without values are merged anyway
+        output.note(f"{path}: {rows} duplicate rows were merged by the rule {rule!r}")
 
 
 @dataclass(frozen=True)
@@ -158,6 +160,14 @@ class Filters:
 
 ALL_ROWS = "all"
 """The value of --relevant when every row, or every row with a positive weight, is relevant."""
+RELEVANT = "Lowest rating that counts as liked"
+
+
+def relevant_of(text: str) -> Any:
+    """The argument `relevant` of the library for a value of --relevant."""
+    if text in (ALL_ROWS, "auto"):
+        return None if text == ALL_ROWS else text
+    return number("--relevant", text)
 
 
 @dataclass(frozen=True)
@@ -172,13 +182,12 @@ class MetricOptions:
         "--metric",
     )
     relevant: str = option(
-        "4", f"Lowest rating of a relevant item; '{ALL_ROWS}': every row, or weight > 0 with weights."
+        "auto", f"{RELEVANT}; 'auto': by the model, else by the scale; '{ALL_ROWS}': every row, or weight > 0."
     )
 
     def arguments(self) -> dict[str, Any]:
         """The arguments `metrics` and `relevant` of `evaluate` and `compare`."""
-        relevant = None if self.relevant == ALL_ROWS else number("--relevant", self.relevant)
-        return {"metrics": split_list([self.metrics]), "relevant": relevant}
+        return {"metrics": split_list([self.metrics]), "relevant": relevant_of(self.relevant)}
 
 
 @dataclass(frozen=True)
@@ -189,93 +198,3 @@ class ExecutionOptions:
         None, "Keep finished parts there; after a kill the same command goes on.", metavar="FOLDER"
     )
     jobs: int = option(1, "Parts at a time, each on one thread; the result does not depend on it.")
-
-
-# ----------------------------------------------------------------------------------------------------
-# Values typed on the command line: hyper-parameters, feedback policies, histories, lists of ids.
-
-
-_PYTHON_WORDS = {"True": True, "False": False, "None": None}
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
-"""Numbers that JSON does not accept: .1, 1., +2 and the like."""
-
-
-def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
-    """`["factors=20", "smoothing=relu"]` as names and values; a value is JSON, a number such as .1 or 1e-3, else text."""
-    parsed: dict[str, Any] = {}
-    for setting in settings:
-        name, equals, value = setting.partition("=")
-        if not equals or not name:
-            raise ParameterError(f"--set needs NAME=VALUE, such as factors=20, got {setting!r}")
-        if name in parsed:
-            raise ParameterError(f"--set {name} is given twice, {parsed[name]!r} and {value!r}; give it once")
-        try:
-            parsed[name] = _PYTHON_WORDS[value] if value in _PYTHON_WORDS else json.loads(value)
-        except ValueError:
-            parsed[name] = float(value) if _NUMBER.fullmatch(value) else value
-    return parsed
-
-
-def make_model(kind: "type[Model]", params: dict[str, Any]) -> "Model":
-    """A model with these hyper-parameters, which are validated once; an unknown name is an error."""
-    if params.keys() <= {field.name for field in dataclasses.fields(kind)}:  # type: ignore[arg-type]
-        return kind(**params)
-    return kind().set_params(**params)  # raises the error that lists the known names
-
-
-def parse_feedback(text: str) -> "Feedback | str":
-    """`threshold=4`, `conversion=buy`, `events:buy=1,view=.1`, or the name of a policy without settings.
-
-    `recency=30:` before any of them halves the weights every 30 days.
-    """
-    import topnrank as tnr
-    from topnrank.data.feedback.by_name import feedback_named
-
-    name, _, setting = re.sub("[:=]", ":", text, count=1).partition(":")
-    if name == "events":
-        pairs = [pair.partition("=") for pair in split_list([setting])]
-        return tnr.EventWeights({kind.strip(): number("a weight of --feedback events", w) for kind, _, w in pairs})
-    if name == "threshold" and setting:
-        return tnr.Threshold(number("the rating of --feedback threshold", setting))
-    if name == "conversion" and setting:
-        return tnr.ConversionRate(setting)
-    if name == "recency":
-        days, _, base = setting.partition(":")
-        if not base:
-            raise ParameterError(
-                f"--feedback recency needs days and a feedback, such as recency=30:unary, got {setting!r}"
-            )
-        policy = parse_feedback(base)
-        half_life = number("the days of --feedback recency", days)
-        return tnr.Recency(feedback_named(policy) if isinstance(policy, str) else policy, half_life)
-    if setting:
-        raise ParameterError(
-            f"--feedback {text!r}: only threshold=RATING, conversion=TYPE, events:TYPE=WEIGHT,... and "
-            "recency=DAYS:FEEDBACK take a setting"
-        )
-    return name
-
-
-def parse_history(text: str) -> list[tuple[str, float] | str]:
-    """`"i1=5,i2=2"` as pairs of item and rating, `"i1,i2"` as items; an id that has an equals sign stays whole."""
-    history: list[tuple[str, float] | str] = []
-    for part in split_list([text]):
-        item, equals, rating = part.rpartition("=")
-        try:
-            history.append((item, float(rating)) if equals else part)
-        except ValueError:
-            history.append(part)
-    return history
-
-
-def split_list(texts: Sequence[str]) -> list[str]:
-    """The parts between commas of all `texts`, without blank ones."""
-    return [part.strip() for text in texts for part in text.split(",") if part.strip()]
-
-
-def number(what: str, text: str) -> float:
-    """`text` as a number; the error says what it is for."""
-    try:
-        return float(text)
-    except ValueError:
-        raise ParameterError(f"{what} must be a number, got {text!r}") from None

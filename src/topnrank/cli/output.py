@@ -3,16 +3,17 @@
 import dataclasses
 import json
 import sys
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from topnrank.cli.options import option
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import RenderableType
 
     from topnrank import Interactions, Model
     from topnrank._typing import Float32Array
@@ -33,19 +34,18 @@ class Output:
     )
     notes: list[str] = dataclasses.field(default_factory=list, init=False)
 
-    @cached_property
-    def _console(self) -> "Console":
+    def show(self, *parts: "RenderableType") -> None:
+        """Prints the answer for people; nothing with --json."""
+        if self.as_json:
+            return
         from rich.console import Console
 
         # Ids and titles come from the user: they hold no markup, and numbers in them get no color.
-        plain = Console(markup=False, emoji=False, highlight=False)
-        return plain if plain.is_terminal else Console(markup=False, emoji=False, highlight=False, width=PIPE_WIDTH)
-
-    def show(self, *parts: "RenderableType") -> None:
-        """Prints the answer for people; nothing with --json."""
-        if not self.as_json:
-            for part in parts:
-                self._console.print(part, soft_wrap=isinstance(part, str))
+        console = Console(markup=False, emoji=False, highlight=False)
+        if not console.is_terminal:
+            console.width = PIPE_WIDTH
+        for part in parts:
+            console.print(part, soft_wrap=isinstance(part, str))
 
     def report(self, *parts: "RenderableType") -> None:
         """Prints what was done, where the answer is a file; nothing with --json or --quiet."""
@@ -56,6 +56,24 @@ class Output:
         """Prints something the user should know on standard error; it is also among the notes of the JSON object."""
         self.notes.append(text)
         self.progress(f"note: {text}")
+
+    @contextmanager
+    def warnings_noted(self) -> Iterator[None]:
+        """What the library warns of within it is noted, each thing once."""
+        from topnrank.cli.exit_codes import as_options
+        from topnrank.errors import TopNRankWarning
+
+        def noted(message: Warning | str, *_: Any, **__: Any) -> None:
+            if (text := as_options(str(message))) not in self.notes:
+                self.note(text)
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", TopNRankWarning)
+            shown, warnings.showwarning = warnings.showwarning, noted
+            try:
+                yield
+            finally:
+                warnings.showwarning = shown
 
     def progress(self, text: str) -> None:
         """Prints what is going on, on standard error."""
@@ -94,8 +112,13 @@ def list_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str 
         numbers = all(_is_number(row[position]) for row in rows)
         table.add_column(name, justify="right" if numbers else "left", overflow="fold")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(_harmless, row))
     return table
+
+
+def _harmless(text: str) -> str:
+    """Control characters as they are written in code: a title must not clear the screen or rename the window."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def _is_number(text: str) -> bool:
@@ -167,7 +190,8 @@ def _distribution(values: "Float32Array") -> dict[str, Any]:
 
 
 def training_facts(model: "Model") -> dict[str, Any]:
-    """What a model file says of the training: task, rounds, validation, the last record."""
+    """What a model file says of the training: task, settings chosen, half-life, rounds, validation, the last record."""
     info = model.fitted.info.to_dict()
-    found = {name: info[name] for name in ("task", "rounds", "best_round", "validation") if name in info}
+    told = ("task", "chosen", "half_life_days", "rounds", "best_round", "validation")
+    found = {name: info[name] for name in told if name in info}
     return found | ({"last_round": info["history"][-1]} if info.get("history") else {})

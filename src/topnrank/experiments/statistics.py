@@ -42,40 +42,33 @@ def per_user(values: Float64Array) -> Float64Array:
     return means
 
 
-def bootstrap_interval(
-    values: Float64Array, *, level: float = 0.95, draws: int = 2000, seed: int = 0
-) -> tuple[float, float]:
-    """Percentile interval of the mean over users, who are drawn with replacement; (NaN, NaN) for fewer than two.
+def bootstrap_intervals(
+    columns: Sequence[Float64Array], *, level: float = 0.95, draws: int = 2000, seed: int = 0
+) -> list[tuple[float, float]]:
+    """A percentile interval of the mean of each column over users, who are drawn with replacement.
+
+    Columns that are defined for the same users, as those of all models are as a rule, share their draws: a sample is a
+    vector of counts, and all its means are one product with it.
 
     Parameters
     ----------
-    values
-        (n_users,), or (repeats, n_users), which is averaged over repeats first; NaN where a user has no value.
+    columns
+        Each (n_users,), or (repeats, n_users), which is averaged over repeats first; NaN where a user has no value, and
+        (NaN, NaN) for a column with fewer than two values.
     level
         Nominal coverage.
     draws
         Number of samples of users.
     seed
-        The same seed gives the same interval.
+        The same seed gives the same intervals.
     """
     if not 0.0 < level < 1.0:
         raise ParameterError(f"level must be a fraction between 0 and 1, both excluded, got {level!r}")
     require_integer("draws", draws, 1)
-    return bootstrap_intervals([per_user(values)], level=level, draws=draws, seed=seed)[0]
-
-
-def bootstrap_intervals(
-    columns: Sequence[Float64Array], *, level: float = 0.95, draws: int = 2000, seed: int = 0
-) -> list[tuple[float, float]]:
-    """The `bootstrap_interval` of each of the `columns`, each (n_users,).
-
-    Columns that are defined for the same users, as those of all models are as a rule, share their draws: a sample is a
-    vector of counts, and all its means are one product with it.
-    """
     intervals = [(math.nan, math.nan)] * len(columns)
     if not columns:
         return intervals
-    stacked = np.column_stack(columns)
+    stacked = np.column_stack([per_user(column) for column in columns])
     patterns, pattern_of = np.unique(~np.isnan(stacked), axis=1, return_inverse=True)
     for pattern in range(patterns.shape[1]):
         chosen = np.flatnonzero(pattern_of.ravel() == pattern)

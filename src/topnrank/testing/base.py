@@ -29,10 +29,11 @@ def small_split() -> tuple[Interactions, Interactions]:
 
 
 def with_text_ids(data: Interactions) -> Interactions:
-    """The same ratings of users u001, u002, ... for items i001, i002, ..."""
+    """The same rows of users u001, u002, ... for items i001, i002, ..."""
     table = data.to_arrow()
     users, items = ([f"{letter}{id_:03d}" for id_ in table[name].to_pylist()] for name, letter in ID_COLUMNS)
-    return Interactions.from_arrays(users, items, ratings=table["rating"].to_numpy())
+    columns = {f"{name}s": table[name].to_numpy() for name in ("rating", "timestamp") if name in table.column_names}
+    return Interactions.from_arrays(users, items, **columns)
 
 
 ID_COLUMNS = (("user", "u"), ("item", "i"))

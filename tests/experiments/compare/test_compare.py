@@ -10,6 +10,7 @@ import topnrank
 from support.compared import DATA, same_values, small
 from support.rivals import Counted, Fails, ItemMeans
 from topnrank import EASE, DataError, Interactions, ItemMean, ParameterError, Popularity, Random, TopNRank, evaluate
+from topnrank.errors import TopNRankWarning
 from topnrank.experiments.compare.cells import Task
 from topnrank.experiments.compare.result import Cell
 from topnrank.experiments.compare.rows import Row
@@ -17,7 +18,7 @@ from topnrank.experiments.compare.run import compare, time_left
 from topnrank.experiments.report.summary import Summary
 
 UNTIMED = Interactions.from_frame(DATA.to_arrow().drop_columns("timestamp"))
-CONTROLS = ("item-mean", "popularity", "random")
+CONTROLS = ("item-mean", "popularity", "recent-popularity", "random")
 
 
 def test_values_are_those_of_evaluate_on_the_seeded_splits():
@@ -43,7 +44,7 @@ def test_values_stand_at_all_users_of_the_data():
     rows = DATA.to_arrow().to_pydict()
     extra = {"user": [900, 901, 901, 901], "item": rows["item"][:4], "rating": [5.0, 1.0, 1.0, 1.0]}
     data = Interactions.from_frame({name: rows[name] + extra[name] for name in extra}, duplicates="error")
-    made = compare([ItemMean()], data, repeats=2, metrics="ndcg@3")
+    made = compare([ItemMean()], data, repeats=2, protocol="rated", metrics="ndcg@3")
     assert made.users.tolist() == data.users.ids.tolist()
     values = made.values("item-mean", "rated", "ndcg@3")
     assert values.shape == (2, data.n_users)
@@ -77,10 +78,35 @@ def test_other_splits(split, test_part, parts):
     train, test = parts(timed, test=test_part)
     for repeat in range(2):
         for name, model in {"biased-mf": small(seed=repeat), "random": Random(seed=repeat)}.items():
-            expected = evaluate(model.fit(train), test, metrics=["ndcg@3"], relevant=3.0)
+            expected = evaluate(model.fit(train), test, protocol="rated", metrics=["ndcg@3"], relevant=3.0)
             assert made.repeat_means(name, "rated", "ndcg@3")[repeat] == expected["ndcg@3"]
     assert made.std("random", "rated", "ndcg@3") > 0
     assert made.settings["seeds_vary"].startswith("the models")
+
+
+def test_the_protocol_is_what_the_models_are_trained_for():
+    settings = {"repeats": 1, "metrics": "mrr", "controls": False}
+    assert compare([small()], DATA, **settings).protocols == ("rated",)
+    mixed = compare([small(), TopNRank(factors=2, epochs=1, num_threads=1)], DATA, **settings)
+    assert mixed.protocols == ("catalog",)
+    assert mixed.settings["parameters"]["top-n-rank"]["task"] == "catalog"
+    assert compare([EASE(), small()], DATA, **settings).protocols == ("catalog",)
+    rated = compare([TopNRank(factors=2, epochs=1, num_threads=1)], DATA, protocol="rated", **settings)
+    assert rated.settings["parameters"]["top-n-rank"]["task"] == "rated"
+
+
+def test_a_scale_on_which_all_is_liked_makes_no_table():
+    tens = DATA.take(DATA.ratings >= 2)
+    tens = Interactions.from_arrays(tens.user_index, tens.indices, ratings=2 * tens.ratings)
+    settings = {"repeats": 1, "metrics": "mrr", "controls": False}
+    assert (
+        compare([small()], tens, **settings).settings["relevance"].startswith("rating >= 8, four fifths of the scale")
+    )
+    with pytest.raises(DataError, match=r"compare: every test row is relevant \(rating >= 4\).* nothing is measured"):
+        compare([small()], tens, relevant=4, **settings)
+    ones = tens.take((tens.ratings > 4) | (np.arange(len(tens)) % 10 == 0))
+    with pytest.warns(TopNRankWarning, match=r"% of the test rows count as relevant \(rating >= 5; .* set relevant to"):
+        compare([small()], ones, relevant=5, **settings)
 
 
 @pytest.mark.parametrize(("split", "test_part"), [("per-user", 0.5), ("last", 3), ("time", 0.3)])
@@ -107,10 +133,12 @@ def test_controls_are_always_rows_unless_refused():
     for models in ([small()], [Popularity(), small()], {"mine": Random(seed=3)}):
         made = compare(models, DATA, repeats=1, metrics="mrr")
         kinds = list(made.settings["kinds"].values())
-        assert [kinds.count(name) for name in CONTROLS] == [1, 1, 1]
+        assert [kinds.count(name) for name in CONTROLS] == [1, 1, 1, 1]
     assert compare([small()], DATA, repeats=1, metrics="mrr", controls=False).models == ("biased-mf",)
+    untimed = compare([small()], UNTIMED, repeats=1, metrics="mrr").models
+    assert untimed == ("biased-mf", "item-mean", "popularity", "random")
     taken = compare({"random": small()}, DATA, repeats=1, metrics="mrr")
-    assert taken.models == ("random", "item-mean", "popularity", "random (control)")
+    assert taken.models == ("random", "item-mean", "popularity", "recent-popularity", "random (control)")
 
 
 def test_rows_of_one_model_are_told_apart_by_what_differs():
@@ -143,8 +171,10 @@ def test_each_repeat_fits_a_fresh_competitor():
 
 
 def test_a_second_run_has_the_same_bits():
-    first = compare([TopNRank(factors=4, epochs=2)], DATA, repeats=2, protocol="both")
-    same_values(first, compare([TopNRank(factors=4, epochs=2, num_threads=1)], DATA, repeats=2, protocol="both"))
+    first = compare([TopNRank(task="rated", factors=4, epochs=2)], DATA, repeats=2, protocol="both")
+    same_values(
+        first, compare([TopNRank(task="rated", factors=4, epochs=2, num_threads=1)], DATA, repeats=2, protocol="both")
+    )
     assert json.loads(json.dumps(first.settings)) == first.settings
     assert json.loads(json.dumps(first.facts)) == first.facts
     assert {"topnrank", "python", "numpy", "numba"} <= set(first.settings["versions"])
@@ -172,7 +202,7 @@ def test_a_failure_in_one_repeat_is_told(tmp_path):
             if train.fingerprint() == topnrank.split_per_user(DATA, test=0.5, seed=1)[0].fingerprint():
                 raise RuntimeError("unlucky")
 
-    made = compare([FailsOnce(tmp_path / "log")], DATA, repeats=3, metrics="mrr")
+    made = compare([FailsOnce(tmp_path / "log")], DATA, repeats=3, protocol="rated", metrics="mrr")
     assert made.error("counted") == "in 1 of 3 repeats: RuntimeError: unlucky"
     assert np.isnan(made.repeat_means("counted", "rated", "mrr")).tolist() == [False, True, False]
     assert not math.isnan(made.mean("counted", "rated", "mrr"))
@@ -215,7 +245,7 @@ def test_data_without_ratings_fail_only_where_they_must():
         (lambda: compare([small()], DATA, tests=0.5), ParameterError, "did you mean 'test'"),
         (lambda: compare([small()], DATA, metrics="coverage@5"), ParameterError, "coverage@5 is one number"),
         (lambda: compare([small()], DATA, metrics="ndgc"), ParameterError, "did you mean 'ndcg'"),
-        (lambda: compare([small()], DATA, relevant="x"), ParameterError, "relevant must be a number"),
+        (lambda: compare([small()], DATA, relevant="x"), ParameterError, "relevant must be 'auto', a rating or None"),
         (lambda: compare([small()], DATA, relevant=99.0), DataError, "no test row is relevant"),
         (lambda: compare([small()], UNTIMED, split="time"), DataError, "needs timestamps"),
         (
@@ -249,5 +279,5 @@ def test_progress_is_silent_unless_asked_for(capsys, monkeypatch):
     assert capsys.readouterr() == ("", "")
     compare([ItemMean()], DATA, repeats=1, metrics="mrr", progress=True)
     shown = capsys.readouterr()
-    assert (shown.out, "3/3" in shown.err, "about 0:00:00 left" in shown.err) == ("", True, True)
+    assert (shown.out, "4/4" in shown.err, "about 0:00:00 left" in shown.err) == ("", True, True)
     assert "random, repeat 1" in shown.err

@@ -20,8 +20,8 @@ from topnrank.experiments.compare.result import Comparison
 from topnrank.experiments.compare.run import compare
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL does not exist on Windows")
-CELLS = 6 * REPEATS
-"""Of `killed_comparison.run`: three models and three controls."""
+CELLS = 7 * REPEATS
+"""Of `killed_comparison.run`: three models and four controls."""
 
 
 def fits(log: Path) -> int:
@@ -73,7 +73,7 @@ def test_models_and_repeats_can_be_added_and_parameters_changed(tmp_path):
     log, folder = tmp_path / "log", tmp_path / "run"
 
     def go(*models, repeats=2):
-        return compare(list(models), DATA, repeats=repeats, metrics="mrr", folder=folder)
+        return compare(list(models), DATA, repeats=repeats, protocol="rated", metrics="mrr", folder=folder)
 
     alone = go(Counted(log))
     more = go(Counted(log), small(), repeats=3)
@@ -110,13 +110,13 @@ def test_a_damaged_cell_is_computed_again(tmp_path):
         ({"metrics": "ndcg@3"}, "metrics was"),
         ({"protocol": "catalog"}, "protocols was"),
         ({"seed": 5}, "seed was 0, now it is 5"),
-        ({"relevant": 3.0}, "relevant was 4.0, now it is 3.0"),
+        ({"relevant": 3.0}, "relevant was .rating >= 4, four fifths of the scale 1 to 5., now it is .rating >= 3."),
         ({"test": 0.3}, "test was 0.5, now it is 0.3"),
         ({"data": synthetic(20, 20, 200)}, "data was"),
     ],
 )
 def test_the_folder_of_another_comparison_is_refused(change, words, tmp_path):
-    settings = {"data": DATA, "repeats": 1, "metrics": "mrr", "folder": tmp_path}
+    settings = {"data": DATA, "repeats": 1, "protocol": "rated", "metrics": "mrr", "folder": tmp_path}
     compare([Random()], **settings)
     before = [file.read_bytes() for file in sorted(tmp_path.iterdir())]
     with pytest.raises(ModelFileError, match=f"belongs to another comparison .*{words}.*give another folder"):
@@ -133,7 +133,7 @@ def test_folders_that_hold_no_finished_comparison(tmp_path):
         Comparison.load(tmp_path / "nothing")
     compare([Random()], DATA, repeats=2, metrics="mrr", folder=tmp_path)
     files(tmp_path)[0].unlink()
-    with pytest.raises(ModelFileError, match="not finished, 1 of 6 cells are missing; start the same"):
+    with pytest.raises(ModelFileError, match="not finished, 1 of 8 cells are missing; start the same"):
         Comparison.load(tmp_path)
 
 
@@ -151,7 +151,7 @@ def test_a_killed_comparison_ends_with_the_table_of_an_undisturbed_one(tmp_path)
         whole = run(tmp_path / "whole", tmp_path / "whole.log")
     assert len(files(tmp_path / "whole")) == CELLS
     log, folder = tmp_path / "log", tmp_path / "run"
-    for event in (len(events) // 2, len(events) // 4, 5):
+    for event in (len(events) // 2, len(events) // 4, 12):
         before = {file: file.stat().st_mtime_ns for file in files(folder)}
         command = [sys.executable, killed_comparison.__file__, str(folder), str(log), str(event)]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
@@ -216,7 +216,7 @@ def test_jobs_give_the_same_bits_and_a_dying_process_costs_its_own_cell_only(tmp
     alone = compare(models, DATA, **settings)
     beside = compare(models | {"dies": Dies()}, DATA, jobs=2, folder=tmp_path, **settings)
     assert "process ended without an answer" in beside.error("dies")
-    assert beside.models == ("mf", "by hand", "fails", "dies", "item-mean", "popularity", "random")
+    assert beside.models == ("mf", "by hand", "fails", "dies", "item-mean", "popularity", "recent-popularity", "random")
     for (name, repeat), cell in alone.cells.items():
         other = beside.cells[name, repeat]
         assert (cell.error, cell.curve) == (other.error, other.curve)

@@ -16,7 +16,7 @@ from topnrank.experiments.paper.published import METRICS, RELU, TABLE2
 from topnrank.experiments.paper.reproduce import Reproduction, reproduce
 from topnrank.experiments.tuning.grid import GridSearch
 
-CONTROLS = ("item-mean", "popularity", "random")
+CONTROLS = ("item-mean", "popularity", "recent-popularity", "random")
 
 
 @pytest.fixture(scope="module")
@@ -169,7 +169,7 @@ def test_the_end_of_a_grid_is_marked(data: tnr.Interactions) -> None:
     def detail(rates: tuple[float, ...]) -> Any:
         rows: dict[str, tnr.Model] = {RELU: GridSearch(model=tnr.TopNRank.paper(), grid={"learning_rate": rates})}
         plan = dataclasses.replace(make_plan("table2", data), rows=rows)
-        return Reproduction(plan, compare(rows, data, repeats=1)), plan
+        return Reproduction(plan, compare(rows, data, repeats=1, protocol="rated")), plan
 
     edge, _ = detail((1e-3, 1e-9))
     assert edge.detail(RELU).at_edge == ["learning_rate"]
@@ -185,7 +185,7 @@ def test_a_row_that_fails_says_why(data: tnr.Interactions) -> None:
     wild = GridSearch(model=tnr.TopNRank.paper(), grid={"learning_rate": (1e30,)})
     rows: dict[str, tnr.Model] = {RELU: GridSearch(model=tnr.TopNRank.paper(), grid={"n": (20,)}), "wild": wild}
     failing: Plan = dataclasses.replace(plan, rows=rows)
-    made = Reproduction(failing, compare(rows, data, repeats=1))
+    made = Reproduction(failing, compare(rows, data, repeats=1, protocol="rated"))
     assert math.isnan(made.mean("wild")[0])
     line = next(line for line in to_markdown(made).splitlines() if line.startswith("| wild | failed"))
     assert "every point of the grid diverged" in line

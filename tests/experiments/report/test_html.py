@@ -16,6 +16,7 @@ from topnrank.experiments.report.formatting import metric_label
 from topnrank.experiments.report.html import to_html, write_report
 from topnrank.experiments.report.plot_style import CONTROL, SERIES, VARIABLES, looks
 from topnrank.experiments.report.plots import pictures
+from topnrank.experiments.report.summary import Summary
 
 VOID = {"meta", "br", "link", "img", "input", "hr"}
 
@@ -261,7 +262,7 @@ def test_training_curves_are_those_of_the_cells(drawn):
 
 
 def test_a_model_looks_the_same_in_every_figure(drawn):
-    expected = looks(small_comparison().models, {"ItemMean", "Popularity", "Random"})
+    expected = looks(small_summary())
     for name in ("curves-rated", "curves-catalog", "runtime-rated"):
         shown = {line.get_label(): line.get_color() for line in drawn[name].figure.axes[0].get_lines()}
         assert {model: color for model, color in shown.items() if not model.startswith("_")} == {
@@ -271,7 +272,9 @@ def test_a_model_looks_the_same_in_every_figure(drawn):
 
 def test_looks_are_distinct_and_controls_grey():
     names = [f"model {number}" for number in range(21)]
-    found = looks([*names, "ItemMean", "mean"], {"ItemMean", "mean"})
+    kinds = {"kinds": {"mean": "item-mean"}}
+    many = dataclasses.replace(small_comparison(), models=(*names, "ItemMean", "mean"), settings=kinds)
+    found = looks(Summary.of(many))
     assert len({(look.color, look.marker, str(look.dashes)) for look in found.values()}) == len(found)
     assert {found[name].color for name in names} == set(SERIES)
     assert (found["ItemMean"].color, found["mean"].color) == CONTROL[:2]

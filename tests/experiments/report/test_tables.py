@@ -30,7 +30,7 @@ from topnrank.experiments.report.latex import to_latex
 from topnrank.experiments.report.markdown import to_markdown
 from topnrank.experiments.report.summary import Summary
 from topnrank.experiments.report.terminal import to_terminal
-from topnrank.experiments.statistics import bootstrap_interval, bootstrap_intervals, paired_tests, per_user, stars
+from topnrank.experiments.statistics import bootstrap_intervals, paired_tests, per_user, stars
 
 
 def markdown_tables(text: str) -> list[list[list[str]]]:
@@ -119,7 +119,7 @@ def test_csv_is_tidy_and_has_the_numbers_of_the_comparison(csv_rows):
         if row["mean"]:
             assert float(row["mean"]) == comparison.mean(*key)
             values = per_user(comparison.values(*key))
-            assert (float(row["low"]), float(row["high"])) == pytest.approx(bootstrap_interval(values), abs=1e-12)
+            assert (float(row["low"]), float(row["high"])) == pytest.approx(bootstrap_intervals([values])[0], abs=1e-12)
             assert int(row["users"]) == (~np.isnan(values)).sum()
         if key[0] in ("ItemMean", "Broken"):
             assert row["difference"] == ""
@@ -269,7 +269,7 @@ def test_joint_intervals_are_those_of_each_column_alone():
     values[:9, 1] = np.nan
     values[1:, 3] = np.nan
     joint = bootstrap_intervals(list(values.T), draws=300)
-    alone = [bootstrap_interval(column, draws=300) for column in values.T]
+    alone = [bootstrap_intervals([column], draws=300)[0] for column in values.T]
     np.testing.assert_allclose(joint, alone, atol=1e-12)
     assert np.isnan(joint[3]).all()
     assert joint[0] != joint[1]

@@ -158,7 +158,6 @@ def test_a_model_that_fails_with_some_weights_does_not_end_the_search():
             ParameterError,
             "a negative type",
         ),
-        (lambda: learn_event_weights(MODEL, shop(), target="buy", sed=1), ParameterError, "did you mean 'seed'"),
         (lambda: learn_event_weights(MODEL, shop(), target="buy", combine="min"), ParameterError, "combine must be"),
         (lambda: learn_event_weights(ItemMean(), shop(), target="buy"), ParameterError, "parameter `feedback`"),
         (lambda: learn_event_weights(EASE, shop(), target="buy"), ParameterError, "parameter `feedback`"),

@@ -20,6 +20,7 @@ def value(model: tnr.Model, data: tnr.Interactions) -> float:
     return tnr.evaluate(model.fit(part), held_out, metrics="ndcg@10")["ndcg@10"]
 
 
+@pytest.mark.filterwarnings("ignore:this model learned to rank the items")
 def test_the_best_rate_on_validation_rows_is_fitted_on_all(data: tnr.Interactions) -> None:
     chosen = GridSearch(model=tnr.TopNRank.paper(), grid={"learning_rate": RATES}, num_threads=1).fit(data)
     values = {rate: value(tnr.TopNRank.paper(learning_rate=rate), data) for rate in RATES}

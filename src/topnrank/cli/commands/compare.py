@@ -5,20 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from topnrank._checks import one_of
 from topnrank.cli.files import require_writable
-from topnrank.cli.options import (
-    ExecutionOptions,
-    Filters,
-    MetricOptions,
-    ReadOptions,
-    argument,
-    make_model,
-    option,
-    parse_feedback,
-    parse_settings,
-    split_list,
-    with_options,
-)
+from topnrank.cli.options import ExecutionOptions, Filters, MetricOptions, ReadOptions, argument, option, with_options
 from topnrank.cli.output import Output
+from topnrank.cli.values import make_model, parse_feedback, parse_settings, split_list
 from topnrank.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -117,7 +106,9 @@ class ExperimentOptions:
 
     repeats: int = option(5, "How often the data are split, each time with the next seed.")
     protocol: str = option(
-        "rated", "rated: rank each user's own test items (the paper). catalog: rank all items. Or both."
+        "auto",
+        "rated: rank each user's own test items (the paper). catalog: rank all items. Or both. auto: rated if all "
+        "models are trained for that, else catalog.",
     )
     split: str = option("per-user", "per-user (at random), last (each user's last items) or time (the latest rows).")
     test: float | None = option(
@@ -126,7 +117,9 @@ class ExperimentOptions:
         show_default="0.5 per-user, 1 last, 0.2 time",
     )
     seed: int = option(0, "Seed of the first split.")
-    controls: bool = option(True, "Add item-mean, popularity and random where missing.", "--controls/--no-controls")
+    controls: bool = option(
+        True, "Add item-mean, popularity, random and, with times, recent-popularity.", "--controls/--no-controls"
+    )
 
     def arguments(self) -> dict[str, Any]:
         """The arguments of `compare` except the metrics."""
@@ -181,11 +174,11 @@ def compare(
 ) -> None:
     """Compare models on the same splits of a file, with tests.
 
-    The data are split several times, every model is trained and measured on the same splits, and random, popularity and
-    item-mean are added as controls. The tables show the mean over repeats with its standard deviation, a 95 % bootstrap
-    interval over users, and paired tests per user against one row, corrected for the number of tests (Holm), with stars
-    where both tests, Student's t and Wilcoxon's, are significant. A model that fails leaves a row that says why. With
-    --folder, a comparison that was killed goes on where it was.
+    The data are split several times, every model is trained and measured on the same splits, and random, popularity,
+    item-mean and, where there are times, recent-popularity are added as controls. The tables show the mean over repeats
+    with its standard deviation, a 95 % bootstrap interval over users, and paired tests per user against one row, corrected
+    for the number of tests (Holm), with stars where both tests, Student's t and Wilcoxon's, are significant. A model that
+    fails leaves a row that says why. With --folder, a comparison that was killed goes on where it was.
 
     \b
     Examples:
@@ -206,10 +199,10 @@ def compare(
     for path in report.files().values():
         require_writable(path)
     arguments = experiment.arguments() | metrics.arguments() | asdict(execution)
-    if report.reference is not None:  # refused before the work, not after it
-        names = tuple(row.name for row in make_rows(rows, controls=experiment.controls))
-        one_of("--reference", report.reference, names)
     data = models.read_data(reading, filters, output)
+    if report.reference is not None:  # refused before the work, not after it
+        made = make_rows(rows, controls=experiment.controls, times=data.timestamps is not None, task="catalog")
+        one_of("--reference", report.reference, tuple(row.name for row in made))
     comparison = run_comparison(rows, data, **arguments, progress=not output.quiet)
     summary = Summary.of(comparison, report.reference)
     report.write(summary)

@@ -8,6 +8,7 @@ import typer
 from topnrank.cli.files import require_writable, table_format, write_table
 from topnrank.cli.options import MetricOptions, ModelFile, ReadOptions, option, with_options
 from topnrank.cli.output import Output, list_table
+from topnrank.errors import DataError
 
 if TYPE_CHECKING:
     from topnrank import Interactions, Model
@@ -17,10 +18,10 @@ if TYPE_CHECKING:
 class EvaluateOptions:
     """Which items are ranked, and what else is written."""
 
-    protocol: str | None = option(
-        None,
-        "rated: rank each user's own test items (the paper). catalog: rank all items not seen in training.",
-        show_default="the task of the model",
+    protocol: str = option(
+        "auto",
+        "rated: rank each user's own test items (the paper). catalog: rank all items not seen in training. "
+        "auto: what the model was trained for.",
     )
     per_user: str | None = option(
         None, "Also write each user's values (.csv, .parquet or .jsonl).", metavar="FILE", show_default="none"
@@ -52,26 +53,34 @@ def evaluate(
     import pyarrow as pa
 
     import topnrank as tnr
+    from topnrank.evaluation.labels import relevance
 
     if options.per_user is not None:
         table_format(options.per_user)
         require_writable(options.per_user)
     model = tnr.load(model_file)
     test = model.weigh(reading.read(data, output))
+    arguments = measured.arguments()
+    relevant = relevance(test, arguments["relevant"], model.liked_rule_)
+    if relevant.says_nothing and (model.task_ if options.protocol == "auto" else options.protocol) == "rated":
+        raise DataError(f"{data}: {relevant.complaint('rated')}")
     result = tnr.evaluate(
         model,
         test,
-        protocol=options.protocol or model.fitted.info.task or "rated",  # type: ignore[arg-type]  # checked there
+        protocol=options.protocol,  # type: ignore[arg-type]  # checked there
         num_threads=options.threads,
-        **measured.arguments(),
+        **arguments,
     )
     if seen := _seen_rows(model, test):
         output.note(f"{seen} of {len(test)} rows were in training; give rows that were held out of it")
     if options.per_user is not None:
         columns = {name: pa.array(values, from_pandas=True) for name, values in result.per_user.items()}
         write_table(options.per_user, pa.table({"user": pa.array(result.user_ids), **columns}))
-    rows = [[name, f"{value:.4f}"] for name, value in result.values.items()]
-    output.show(list_table(["metric", "mean over users"], rows), result.convention)
+    means = {"mean over users": result.values}
+    if result.n_users_without_rows:
+        means["over users with training rows"] = result.known
+    rows = [[name, *(f"{values[name]:.4f}" for values in means.values())] for name in result.values]
+    output.show(list_table(["metric", *means], rows), result.convention)
     output.result({"model": model_file, "data": data, **result.to_dict()})
 
 

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from topnrank.cli.files import titled, titles_of
-from topnrank.cli.options import HISTORY, TITLES, ModelFile, option, parse_history, with_options
+from topnrank.cli.options import HISTORY, TITLES, ModelFile, option, with_options
 from topnrank.cli.output import Output, list_table
+from topnrank.cli.values import parse_history
 from topnrank.errors import ParameterError
 
 

@@ -15,6 +15,9 @@ def info(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A model file or a file, folder or glob of data.")],
     reading: ReadOptions,
     output: Output,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Compare all numbers of a model file with their checksums.")
+    ] = False,
 ) -> None:
     """Show what is in a model file or in a file of interactions.
 
@@ -24,10 +27,15 @@ def info(
     \b
     Examples:
       topnrank info movies.safetensors
+      topnrank info movies.safetensors --verify
       topnrank info ratings.csv --user userId --item movieId
       topnrank info ratings.csv --json
     """
-    facts = _model_facts(file) if _is_model(file) else {"kind": "data", **describe(reading.read(file, output))}
+    facts = (
+        _model_facts(file, verify=verify)
+        if _is_model(file)
+        else {"kind": "data", **describe(reading.read(file, output))}
+    )
     output.show(facts_table({"file": file, **facts}))
     output.result({"file": file, **facts})
 
@@ -72,12 +80,12 @@ def _is_model(path: str) -> bool:
         return is_safetensors(stream.read(9))
 
 
-def _model_facts(path: str) -> dict[str, Any]:
+def _model_facts(path: str, *, verify: bool) -> dict[str, Any]:
     import topnrank as tnr
     from topnrank.io.tensors import read_file
 
-    model = tnr.load(path)
-    stored, _ = read_file(path, "model")  # the file also has versions, and the parameters as JSON
+    model = tnr.load(path, verify=verify)
+    stored, _ = read_file(path, "model", mapped=True)  # the file also has versions, and the parameters as JSON
     return {
         "kind": "model",
         "model": model.name,

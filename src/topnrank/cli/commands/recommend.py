@@ -1,10 +1,10 @@
 """`topnrank recommend`."""
 
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from topnrank.cli.files import (
     TABLES,
@@ -17,8 +17,9 @@ from topnrank.cli.files import (
     write_batches,
     write_table,
 )
-from topnrank.cli.options import HISTORY, TITLES, ModelFile, option, parse_history, split_list, with_options
+from topnrank.cli.options import HISTORY, TITLES, ModelFile, option, with_options
 from topnrank.cli.output import Output, list_table
+from topnrank.cli.values import parse_history, split_list
 from topnrank.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from topnrank import Model
     from topnrank._typing import IdArray
+    from topnrank.models.serving.filters import RecommendOptions
 
 UNKNOWN_USERS = {"skip": "are left out", "popular": "get the items with most training rows"}
 """What happens to users that the model does not know, by the values of --unknown that are not an error."""
@@ -224,31 +226,22 @@ def _note_skipped(model: "Model", arguments: dict[str, Any], output: Output) -> 
 
 
 def _stream(model: "Model", users: Any, titles: dict[str, str] | None, path: str, arguments: dict[str, Any]) -> int:
-    """Writes block by block; formats other than Parquet, and titles, are made from a Parquet file in the same folder."""
-    from topnrank.io.paths import parse_path
+    """Writes the lists block by block; returns the number of rows."""
+    from topnrank.models.serving.recommend import recommend_blocks
 
-    if table_format(path) == ".parquet" and titles is None:
-        return model.recommend_to(path, users, **arguments)
-    target = parse_path(path)
-    parent = target.parent if isinstance(target, Path) else None
-    with tempfile.TemporaryDirectory(prefix=".topnrank-", dir=parent) as folder:
-        raw = Path(folder) / "all.parquet"
-        rows = model.recommend_to(raw, users, **arguments)
-        batches = _batches(raw, titles)
-        write_batches(path, next(batches).schema, batches)
+    options = {name: value for name, value in arguments.items() if name != "n"}
+    blocks = recommend_blocks(model, users, arguments["n"], cast("RecommendOptions", options))
+    tables = (titled(table, titles) for table in blocks)
+    first, rows = next(tables), 0
+
+    def batches() -> "Iterator[pa.RecordBatch]":
+        nonlocal rows
+        for table in chain([first], tables):
+            rows += table.num_rows
+            yield from table.to_batches()
+
+    write_batches(path, first.schema, batches())
     return rows
-
-
-def _batches(path: Path, titles: dict[str, str] | None) -> "Iterator[pa.RecordBatch]":
-    """An empty batch with the schema, then the batches of the file."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    with pq.ParquetFile(path) as file:
-        empty = titled(file.schema_arrow.empty_table(), titles)
-        yield pa.RecordBatch.from_pylist([], schema=empty.schema)
-        for batch in file.iter_batches():
-            yield from titled(pa.table(batch), titles).to_batches()
 
 
 def _report_file(rows: int, path: str, output: Output) -> None:

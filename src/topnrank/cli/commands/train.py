@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Any, final
 from topnrank._checks import one_of
 from topnrank.cli.files import require_writable, table_format, write_table
 from topnrank.cli.options import (
+    ALL_ROWS,
+    RELEVANT,
     Filters,
     ReadOptions,
     argument,
     fraction,
-    make_model,
     option,
-    parse_feedback,
-    parse_settings,
+    relevant_of,
     with_options,
 )
-from topnrank.cli.output import Output, describe, facts_table, training_facts
+from topnrank.cli.output import Output, describe, facts_table, format_value, training_facts
+from topnrank.cli.values import make_model, parse_feedback, parse_settings
 from topnrank.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class ModelOptions:
     task: str | None = option(
         None,
         "What Top-N-Rank learns to rank: rated (the items a user has rated) or catalog (all items).",
-        show_default="by the data",
+        show_default="catalog",
     )
     params: str | None = option(
         None, "Model and hyper-parameters from 'topnrank tune --save-params FILE'; --set overrides.", metavar="FILE"
@@ -159,6 +160,11 @@ class StopOptions:
         None, "Hold out this fraction of each user's training items, keep the best round by them, and stop early."
     )
     metric: str | None = option(None, "What --validation measures.", show_default="ndcg@10")
+    relevant: str | None = option(
+        None,
+        f"{RELEVANT}: for training on likes, --validation and 'evaluate'; '{ALL_ROWS}': every rating.",
+        show_default="auto: by the scale of the ratings",
+    )
     patience: int | None = option(None, "Rounds without a better value before stopping.", show_default="10")
     checkpoint: str | None = option(
         None, "Save the state there; after a kill the same command goes on from it.", metavar="FOLDER"
@@ -166,8 +172,17 @@ class StopOptions:
 
     def arguments(self, model: "Model") -> dict[str, Any]:
         """The arguments of `fit`; an error for a model that is not trained in rounds."""
-        given = {name: value for name, value in asdict(self).items() if value is not None}
+        given = {name: value for name, value in asdict(self).items() if value not in (None, "auto")}
+        if self.relevant is not None and "relevant" in given:
+            given["relevant"] = relevant_of(self.relevant)
         known = inspect.signature(model.fit).parameters
+        if "relevant" in given and "relevant" not in known and "feedback" in model.get_params():
+            if model.get_params()["feedback"] is not None:
+                raise ParameterError("--relevant and --feedback both say what is liked; leave one out")
+            from topnrank.data.feedback.policies import Threshold
+
+            at = given.pop("relevant")
+            model.set_params(feedback="unary" if at is None else Threshold(at))
         if unknown := [name for name in given if name not in known]:
             raise ParameterError(f"{model.name} is not trained in rounds and takes no --{unknown[0]}; leave it out")
         if self.validation is None and (alone := [name for name in ("metric", "patience") if name in given]):
@@ -199,7 +214,7 @@ def train(
 
     \b
       topnrank train ratings.csv -o movies.safetensors --params best.json
-      topnrank train ratings.csv -o movies.safetensors --task catalog
+      topnrank train ratings.csv -o movies.safetensors --task rated --relevant 3.5
       topnrank train ratings.csv -o movies.safetensors --set factors=100 --validation 0.1 --checkpoint run1
       topnrank train events.csv -o shop.safetensors --type action --feedback events:buy=1,cart=.5,view=.1
       topnrank train ml-1m/ratings.dat -o paper.safetensors --paper relu --min-user-items 10
@@ -221,6 +236,7 @@ def train(
         needs_rows = {
             "--holdout": options.holdout,
             "--validation": stopping.validation,
+            "--relevant": stopping.relevant,
             "--min-user-items": filters.min_user_items,
             "--min-item-users": filters.min_item_users,
         }
@@ -260,28 +276,36 @@ def _start_spark(master: str | None, output: Output) -> None:
 
 def fit(model: "Model", rows: "Interactions", arguments: dict[str, Any], output: Output) -> float:
     """Trains with a progress bar and logs notes; returns the seconds it took."""
-    traffic = TrafficWatch()
+    traffic = TrafficWatch() if getattr(model, "engine", None) == "spark" else None
     if "progress" in inspect.signature(model.fit).parameters:
-        arguments = {**arguments, "progress": not output.quiet, "callbacks": [traffic]}
+        watches = [] if traffic is None else [traffic]
+        arguments = {**arguments, "progress": not output.quiet, "callbacks": watches}
     if arguments.get("checkpoint") is not None:
         output.note(f"after an interruption the same command goes on from {arguments['checkpoint']}")
     started = time.perf_counter()
     model.fit(rows, **arguments)
     seconds = time.perf_counter() - started
     log_training_notes(model, rows.indptr, output)
-    traffic.log(output)
+    if traffic is not None:
+        traffic.log(output)
     return seconds
 
 
 def log_training_notes(model: "Model", indptr: "Int64Array", output: Output) -> None:
-    """Notes the task that the data chose, and how many users, by the training rows' `indptr`, have one row only."""
+    """Notes task and rule of a model that was told neither, and how many users, by the rows' `indptr`, have one row only."""
     import numpy as np
 
     from topnrank.models.factor.model import FactorModel
     from topnrank.models.topnrank.model import TopNRank
 
     if isinstance(model, TopNRank) and model.task is None:
-        output.note(f"by the data the model ranks {TASKS[model.task_]}; --task rated|catalog says otherwise")
+        rule = "" if model.liked_rule_ is None else f", liked are those with {model.liked_rule_}"
+        output.note(
+            f"the model learned to rank {TASKS[model.task_]}{rule}; --task rated|catalog and --relevant change it"
+        )
+    if model.fitted.info.chosen:
+        values = ", ".join(f"{name} {format_value(value)}" for name, value in model.fitted.info.chosen.items())
+        output.note(f"chosen on rows held out: {values}; --set changes any of them")
     single = int((np.diff(indptr) == 1).sum())
     if single and isinstance(model, FactorModel) and not model.recipe_.selection.relevant_only:
         output.note(f"users with one row only, from whom no order was learned: {single}")

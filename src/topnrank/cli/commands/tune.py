@@ -6,17 +6,18 @@ from typing import TYPE_CHECKING, Any
 from topnrank._checks import one_of
 from topnrank.cli.files import require_writable
 from topnrank.cli.options import (
+    ALL_ROWS,
+    RELEVANT,
     Filters,
     ReadOptions,
     argument,
     fraction,
-    make_model,
     option,
-    parse_feedback,
-    parse_settings,
+    relevant_of,
     with_options,
 )
 from topnrank.cli.output import Output, facts_table, format_value, list_table
+from topnrank.cli.values import make_model, parse_feedback, parse_settings
 from topnrank.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class SearchOptions:
     trials: int = option(50, "Settings to try, those already in the study file included.")
     metric: str = option("ndcg@10", "What to maximize on the validation rows.")
     validation: float = fraction(0.25, "Fraction of each user's items to validate on.")
+    relevant: str = option("auto", f"{RELEVANT}; 'auto': by the scale of the ratings; '{ALL_ROWS}': every row.")
     patience: int = option(12, "Rounds without a better value before a trial stops.")
     study: str | None = option(
         None,
@@ -65,7 +67,8 @@ class SearchOptions:
         if "num_threads" in known:
             fixed.setdefault("num_threads", self.threads)
         names = ("trials", "metric", "validation", "patience", "study", "seed")
-        return {"fixed": fixed, **{name: getattr(self, name) for name in names}}
+        given = {name: getattr(self, name) for name in names}
+        return {"fixed": fixed, "relevant": relevant_of(self.relevant), **given}
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,17 @@
 """One cell of a comparison: split the data, fit a model, evaluate it, write the cell to the folder."""
 
 import time
+import warnings
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
 import numpy as np
 
 from topnrank._typing import Float64Array
+from topnrank.data.feedback.liked import LikedRule
 from topnrank.data.interactions import Interactions
-from topnrank.errors import TopNRankError
+from topnrank.errors import TopNRankError, TopNRankWarning
 from topnrank.evaluation import Evaluation, Ranker, evaluate, split_last, split_per_user, split_time
 from topnrank.evaluation.metrics import parse_metrics
 from topnrank.experiments.compare.competitors import CompetitorRanker
@@ -17,7 +19,6 @@ from topnrank.experiments.compare.folder import Folder, digest
 from topnrank.experiments.compare.result import Cell
 from topnrank.experiments.compare.rows import Row
 from topnrank.models.base import Model
-from topnrank.models.factor.model import FactorModel
 
 SPLITS = ("per-user", "last", "time")
 DEFAULT_TEST = {"per-user": 0.5, "last": 1, "time": 0.2}
@@ -34,7 +35,8 @@ class Plan:
     test: float
     """A fraction of the rows, or with the split "last" a number of items"""
     seed: int
-    relevant: float | None
+    relevant: LikedRule | None
+    """One rule for all models; None: weights above 0, else every row"""
     protocols: tuple[str, ...]
     metrics: tuple[str, ...]
     one_thread: bool
@@ -47,7 +49,8 @@ class Plan:
         return {
             "data": self.data.fingerprint(),
             "topnrank": __version__,
-            **{name: getattr(self, name) for name in ("split", "test", "seed", "relevant")},
+            **{name: getattr(self, name) for name in ("split", "test", "seed")},
+            "relevant": None if self.relevant is None else str(self.relevant),
             "protocols": list(self.protocols),
             "metrics": list(self.metrics),
         }
@@ -73,21 +76,22 @@ class Task:
         return Cell(self.row.name, self.repeat, 0.0, 0.0, {}, [], why, {"key": self.key})
 
 
+@dataclass(eq=False)
 class Runner:
     """Computes cells one after the other; keeps the split of the last repeat."""
 
-    def __init__(self, plan: Plan, folder: Folder | None) -> None:
-        self.plan, self.folder = plan, folder
-        self._repeat = -1
-        self._parts: tuple[Interactions, Interactions]
-        self._warm: set[str] = set()
+    plan: Plan
+    folder: Folder | None
+    _repeat: int = field(default=-1, init=False)
+    _parts: tuple[Interactions, Interactions] = field(init=False)
+    _warm: set[str] = field(default_factory=set, init=False)
 
     def parts(self, repeat: int) -> tuple[Interactions, Interactions]:
         """Train and test rows of a repeat."""
         plan = self.plan
         if repeat != self._repeat:
             if plan.split == "last":
-                self._parts = split_last(plan.data, test=cast(int, plan.test))
+                self._parts = split_last(plan.data, test=cast(int, plan.test), seed=plan.seed)
             elif plan.split == "time":
                 self._parts = split_time(plan.data, test=plan.test)
             else:
@@ -132,14 +136,16 @@ class Runner:
         return Cell(task.row.name, task.repeat, fitted - started, finished - fitted, values, curve, None, facts)
 
     def _evaluate(self, ranker: Ranker, test: Interactions, protocol: str) -> Evaluation:
-        return evaluate(
-            ranker,
-            test,
-            protocol=cast(Literal["rated", "catalog"], protocol),
-            metrics=self.plan.metrics,
-            relevant=self.plan.relevant,
-            num_threads=int(self.plan.one_thread),
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TopNRankWarning)  # the comparison has said it once
+            return evaluate(
+                ranker,
+                test,
+                protocol=cast(Literal["rated", "catalog"], protocol),
+                metrics=self.plan.metrics,
+                relevant=self.plan.relevant,
+                num_threads=int(self.plan.one_thread),
+            )
 
     def _warm_up(self, task: Task, train: Interactions) -> None:
         """Compiles or loads the kernels of a model on a few rows, so that its seconds are seconds of training."""
@@ -147,9 +153,7 @@ class Runner:
             return
         self._warm.add(task.row.name)
         few = train.take(np.arange(train.indptr[min(WARM_UP_USERS, train.n_users)])).compact()
-        model = cast(Model, task.row.fresh_model(one_thread=self.plan.one_thread))
-        if isinstance(model, FactorModel):
-            model.set_params(**({"iterations": 1} if model.epochs is None else {"epochs": 1}))
+        model = cast(Model, task.row.fresh_model(one_thread=self.plan.one_thread, one_round=True))
         with suppress(Exception):  # a model that fails here fails again in its cell, which says why
             model.fit(few)
         for protocol in self.plan.protocols:

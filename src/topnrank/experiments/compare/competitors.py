@@ -20,8 +20,8 @@ import numpy as np
 
 from topnrank._checks import require_integer
 from topnrank._typing import Float32Array, IdArray, Int32Array, Int64Array, IntArray
-from topnrank.data.feedback.by_name import feedback_from
-from topnrank.data.feedback.policies import LIKED_FROM, Feedback, Threshold
+from topnrank.data.feedback.liked import likes_feedback
+from topnrank.data.feedback.policies import Feedback
 from topnrank.data.ids import IdMap
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError, ParameterError
@@ -132,8 +132,7 @@ class FactorAdapter(ABC):
 
     def fit(self, train: Interactions) -> Self:
         """Weighs the rows by the feedback policy and trains on those above 0."""
-        policy = Threshold(LIKED_FROM) if self.feedback is None and train.ratings is not None else self.feedback
-        weighted = feedback_from(policy, train)(train)
+        weighted = likes_feedback(self.feedback, train)(train)
         assert weighted.weights is not None
         positive = weighted.weights > 0
         if not positive.any():
@@ -182,8 +181,8 @@ class ImplicitModel(FactorAdapter):
     name
         Name of the row; else by the kind of model.
     feedback
-        How a row becomes a weight; weights above 0 are implicit's confidences. None: 1 for ratings of at least 4, or where
-        there are no ratings the weights of the data, or 1 for every row.
+        How a row becomes a weight; weights above 0 are implicit's confidences. None: 1 for ratings that are
+        liked on their scale, or where there are no ratings the weights of the data, or 1 for every row.
     """
 
     def __init__(self, model: Any, *, name: str | None = None, feedback: Feedback | str | None = None) -> None:

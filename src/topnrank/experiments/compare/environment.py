@@ -6,7 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-_PACKAGES = ("numpy", "numba", "pyarrow", "scipy", "implicit", "lightfm")
+_PACKAGES = ("numpy", "numba", "pyarrow", "scipy", "implicit", "lightfm", "lightfm-next")
 
 
 def versions() -> dict[str, str]:

@@ -13,12 +13,16 @@ import numpy as np
 from topnrank.errors import ParameterError
 from topnrank.experiments.compare.competitors import Competitor
 from topnrank.models.base import Model
-from topnrank.models.controls import ItemMean, Popularity, Random
+from topnrank.models.controls import ItemMean, Popularity, Random, RecentPopularity
+from topnrank.models.factor.model import FactorModel
+from topnrank.models.factor.recipe import Task
 from topnrank.models.persistence import encode
 from topnrank.models.registry import MODELS
+from topnrank.models.topnrank.model import TopNRank
+from topnrank.models.topnrank.recipe import requested_task
 
-CONTROLS = (ItemMean, Popularity, Random)
-"""Rows of every comparison, unless refused."""
+CONTROLS = (ItemMean, Popularity, RecentPopularity, Random)
+"""Rows of every comparison, unless refused; RecentPopularity only where the data have times."""
 RUN_ONLY = ("num_threads",)
 """Parameters that do not change what is computed."""
 Models = Sequence[Model | Competitor] | Mapping[str, Model | Competitor]
@@ -37,8 +41,10 @@ class Row:
         """The parameters that decide what is computed."""
         return {name: value for name, value in self.parameters.items() if name not in RUN_ONLY}
 
-    def fresh_model(self, *, seed_offset: int = 0, one_thread: bool = False) -> Model | Competitor:
-        """An unfitted copy of the model; models of this library may get another seed and one thread."""
+    def fresh_model(
+        self, *, seed_offset: int = 0, one_thread: bool = False, one_round: bool = False
+    ) -> Model | Competitor:
+        """An unfitted copy of the model; models of this library may get another seed, one thread, one round of training."""
         if not isinstance(self.model, Model):
             return copy.deepcopy(self.model)
         parameters = self.model.get_params()
@@ -46,18 +52,18 @@ class Row:
             parameters["seed"] += seed_offset
         if "num_threads" in parameters and one_thread:
             parameters["num_threads"] = 1
+        if one_round:
+            parameters |= {name: 1 for name in ("epochs", "iterations") if parameters.get(name) is not None}
         return type(self.model)(**parameters)
 
 
-def make_rows(models: Models, *, controls: bool) -> tuple[Row, ...]:
-    """Named rows in the given order, then the controls that are missing."""
+def check_rows(models: Models) -> None:
+    """ParameterError for what is no list or dict of models and competitors."""
     if not isinstance(models, Mapping | Sequence):
         raise ParameterError(
             f"compare needs a list of models or a dict of names and models, got {type(models).__name__}"
         )
-    named = isinstance(models, Mapping)
-    given = list(models.values() if isinstance(models, Mapping) else models)
-    for model in given:
+    for model in models.values() if isinstance(models, Mapping) else models:
         if isinstance(model, type):
             raise ParameterError(f"compare needs models, got the class {model.__name__}; give {model.__name__}()")
         if isinstance(model, str):
@@ -68,13 +74,31 @@ def make_rows(models: Models, *, controls: bool) -> tuple[Row, ...]:
                 f"compare needs models, or objects with a name and the methods fit(train) and score(users, items), got "
                 f"{type(model).__name__}"
             )
+
+
+def common_task(models: Models) -> Task:
+    """ "rated" where every model but controls and those of other libraries is trained for that; else "catalog"."""
+    given = models.values() if isinstance(models, Mapping) else models
+    trained = [model for model in given if isinstance(model, Model) and not isinstance(model, CONTROLS)]
+    tasks = {model.resolve().task if isinstance(model, FactorModel) else "catalog" for model in trained}
+    return "rated" if tasks == {"rated"} else "catalog"
+
+
+def make_rows(models: Models, *, controls: bool, times: bool, task: Task) -> tuple[Row, ...]:
+    """Named rows in the given order, then the controls that are missing; `times` says whether the data have timestamps.
+
+    A TopNRank whose task is open gets `task`.
+    """
+    check_rows(models)
+    named = isinstance(models, Mapping)
+    given = [_for_task(model, task) for model in (models.values() if isinstance(models, Mapping) else models)]
     names = [str(name) for name in models] if named else [model.name for model in given]
     rows = [Row(name, model, parameters_of(model)) for name, model in zip(names, given, strict=True)]
     if len(set(names)) < len(names):
         rows = _with_distinct_names(rows)
     if controls:
         for kind in CONTROLS:
-            if not any(isinstance(row.model, kind) for row in rows):
+            if (times or kind is not RecentPopularity) and not any(isinstance(row.model, kind) for row in rows):
                 control = kind()
                 taken = any(row.name == control.name for row in rows)
                 rows.append(
@@ -83,6 +107,13 @@ def make_rows(models: Models, *, controls: bool) -> tuple[Row, ...]:
     if not rows:
         raise ParameterError("compare needs at least one model, got none")
     return tuple(rows)
+
+
+def _for_task(model: Model | Competitor, task: Task) -> Model | Competitor:
+    """The model, or where its task is open one like it for this task."""
+    if isinstance(model, TopNRank) and requested_task(model) is None:
+        return type(model)(**model.get_params() | {"task": task})
+    return model
 
 
 def _with_distinct_names(rows: Sequence[Row]) -> list[Row]:

@@ -1,6 +1,7 @@
 """`compare`: several models on the same splits of the data."""
 
 import os
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -10,9 +11,10 @@ import numpy as np
 
 from topnrank._checks import one_of, require_integer
 from topnrank._progress import progress_bar
-from topnrank.data.feedback.policies import LIKED_FROM
+from topnrank.data.feedback.liked import Relevant, rule_for
 from topnrank.data.interactions import Interactions
-from topnrank.errors import DataError, ParameterError
+from topnrank.data.order import order_facts
+from topnrank.errors import DataError, ParameterError, TopNRankWarning
 from topnrank.evaluation.labels import relevance
 from topnrank.evaluation.metrics import DEFAULT_METRICS, parse_metrics
 from topnrank.evaluation.protocols import PROTOCOLS
@@ -20,7 +22,7 @@ from topnrank.experiments.compare.cells import DEFAULT_TEST, SPLITS, Plan, Runne
 from topnrank.experiments.compare.environment import hardware, versions
 from topnrank.experiments.compare.folder import Folder
 from topnrank.experiments.compare.result import Cell, Comparison
-from topnrank.experiments.compare.rows import Models, Row, make_rows
+from topnrank.experiments.compare.rows import Models, Row, check_rows, common_task, make_rows
 
 METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "ndcg@20")
 
@@ -31,7 +33,7 @@ class CompareOptions(TypedDict, total=False):
     split: str
     test: float
     seed: int
-    relevant: float | None
+    relevant: Relevant
     controls: bool
 
 
@@ -40,7 +42,7 @@ def compare(
     data: Interactions,
     *,
     repeats: int = 5,
-    protocol: str = "rated",
+    protocol: str = "auto",
     metrics: str | Sequence[str] = DEFAULT_METRICS,
     folder: str | os.PathLike[str] | None = None,
     jobs: int = 1,
@@ -62,7 +64,8 @@ def compare(
         Splits, with the seeds `seed`, `seed` + 1, ... A split without chance ("last", "time") is the same in all repeats;
         there the models' own seeds differ by 0, 1, ...
     protocol
-        "rated" (each user's own test items are ranked), "catalog" (all items) or "both".
+        "rated" (each user's own test items are ranked), "catalog" (all items) or "both". "auto": what the models are trained
+        for, "rated" where all of them ask for that and else "catalog". A TopNRank whose task is open follows the protocol.
     metrics
         Names such as "ndcg@10", as `topnrank.evaluate` has them; all but coverage, which is not a mean over users.
     folder
@@ -78,25 +81,36 @@ def compare(
     seed
         Seed of the first split.
     relevant
-        Lowest rating of a relevant row, as in `topnrank.evaluate`.
+        Lowest rating of a relevant row, the same for all models; "auto": the upper fifth of the scale of all ratings.
     controls
-        Whether Random, Popularity and ItemMean are added where they are missing (default).
+        Whether Random, Popularity, ItemMean and, where the data have times, RecentPopularity are added where they are
+        missing (default).
     """
     jobs, repeats = require_integer("jobs", jobs, 1), require_integer("repeats", repeats, 1)
-    plan = _make_plan(data, protocol, metrics, options, one_thread=jobs > 1)
-    rows = make_rows(models, controls=options.get("controls", True))
+    chosen = one_of("protocol", protocol, ("auto", *PROTOCOLS, "both"))
+    check_rows(models)
+    if chosen == "auto":
+        chosen = common_task(models)
+    plan = _make_plan(data, chosen, metrics, options, one_thread=jobs > 1)
+    controls, times = options.get("controls", True), data.timestamps is not None
+    rows = make_rows(models, controls=controls, times=times, task="rated" if chosen == "rated" else "catalog")
     identity = plan.identity()
     tasks = [Task.of(row, repeat, identity) for repeat in range(repeats) for row in rows]
     kept = None if folder is None else Folder.open(folder, identity)
     runner = Runner(plan, kept)
-    rule = relevance(runner.parts(0)[1], plan.relevant)[1]  # data without relevant rows end here, not in every row
+    measured = relevance(runner.parts(0)[1], plan.relevant)  # data without relevant rows end here, not in every row
+    for each in plan.protocols:
+        if complaint := measured.complaint(each):
+            if measured.says_nothing and each == "rated":
+                raise DataError(f"compare: {complaint}")
+            warnings.warn(f"compare: {complaint}", TopNRankWarning, stacklevel=2)
     comparison = Comparison(
         models=tuple(row.name for row in rows),
         protocols=plan.protocols,
         metrics=plan.metrics,
         repeats=repeats,
         users=data.users.ids,
-        settings=_settings(plan, rows, repeats) | {"identity": identity, "relevance": rule},
+        settings=_settings(plan, rows, repeats) | {"identity": identity, "relevance": measured.rule},
         facts=_facts(plan, []),
         cells={},
     )
@@ -167,15 +181,13 @@ def _make_plan(
         one_of("compare: an option", name, tuple(CompareOptions.__annotations__))
     split = one_of("split", options.get("split", "per-user"), SPLITS)
     test = options.get("test", DEFAULT_TEST[split])
-    relevant = options.get("relevant", LIKED_FROM)
+    relevant = options.get("relevant", "auto")
     if data.types is not None and data.ratings is None and data.weights is None and relevant is not None:
         names = ", ".join(f"{name!r}: ..." for name in data.type_names)
         raise DataError(
             "compare: the data have feedback types but no weights, so that models might take different rows for relevant; "
             f"give EventWeights({{{names}}})(data), or relevant=None if every row is relevant"
         )
-    if relevant is not None and (isinstance(relevant, bool) or not isinstance(relevant, int | float | np.number)):
-        raise ParameterError(f"relevant must be a number or None, got {relevant!r}")
     parsed = parse_metrics(metrics)
     if whole := [metric.name for metric in parsed if metric.kind == "coverage"]:
         raise ParameterError(
@@ -187,8 +199,8 @@ def _make_plan(
         split=split,
         test=test.item() if isinstance(test, np.generic) else test,  # a wrong value is refused by the split
         seed=require_integer("seed", options.get("seed", 0)),
-        relevant=None if relevant is None else float(relevant),
-        protocols=PROTOCOLS if one_of("protocol", protocol, (*PROTOCOLS, "both")) == "both" else (protocol,),
+        relevant=rule_for(relevant, None, data.rating_counts),
+        protocols=PROTOCOLS if protocol == "both" else (protocol,),
         metrics=tuple(metric.name for metric in parsed),
         one_thread=one_thread,
     )
@@ -202,7 +214,7 @@ def _settings(plan: Plan, rows: Sequence[Row], repeats: int) -> dict[str, Any]:
         "seed": plan.seed,
         "seeds": [plan.seed + repeat for repeat in range(repeats)],
         "seeds_vary": "the split" if plan.split == "per-user" else "the models; the split is the same in all repeats",
-        "relevant": plan.relevant,
+        "relevant": None if plan.relevant is None else plan.relevant.at,
         "ties": "expected value under random order",
         "kinds": {row.name: row.model.name for row in rows},
         "parameters": {row.name: row.parameters for row in rows},
@@ -223,6 +235,8 @@ def _facts(plan: Plan, cells: Sequence[Cell]) -> dict[str, Any]:
         "list_lengths": {"min": int(lengths.min()), "median": float(np.median(lengths)), "max": int(lengths.max())},
         "list_length_counts": {str(n): int(c) for n, c in zip(*np.unique(lengths, return_counts=True), strict=True)},
     }
+    if plan.split == "last":
+        facts["order"] = f"{order_facts(data)} Items of one moment were taken in random order (seed {plan.seed})"
     known = {cell.repeat: cell.facts for cell in reversed(cells) if cell.error is None}
     splits = [known[repeat] for repeat in sorted(known)]
     if not splits:

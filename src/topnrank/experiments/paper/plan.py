@@ -92,7 +92,8 @@ def _longest(data: Interactions) -> int:
 
 def _variant(name: str, grid: Grid, **changes: Any) -> GridSearch:
     smoothing, truncate = VARIANTS[name]
-    return GridSearch(model=TopNRank.paper(smoothing=smoothing, truncate=truncate, **changes), grid=grid)
+    model = TopNRank.paper(smoothing=smoothing, truncate=truncate, **changes)
+    return GridSearch(model=model, grid=grid, protocol="rated")
 
 
 def _table2() -> dict[str, Model]:
@@ -126,7 +127,7 @@ def _table4() -> dict[str, Model]:
     rows: dict[str, Model] = {name: _variant(name, {"learning_rate": RATES}) for name in (RELU, SIGMOID)}
     for name, (kind, settings) in BASELINES.items():
         model = kind(user_representation="factors", factors=FACTORS, **settings)
-        rows[name] = GridSearch(model=model, grid=_baseline_grid(model), in_turn=True)
+        rows[name] = GridSearch(model=model, grid=_baseline_grid(model), in_turn=True, protocol="rated")
     return rows
 
 

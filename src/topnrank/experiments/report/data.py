@@ -10,26 +10,6 @@ from topnrank.experiments.compare.result import Comparison
 from topnrank.experiments.report.formatting import jsonable
 from topnrank.experiments.report.summary import Score, Summary
 
-CSV_HEADER = (
-    "model",
-    "protocol",
-    "metric",
-    "mean",
-    "std",
-    "low",
-    "high",
-    "users",
-    "fit_seconds",
-    "difference",
-    "difference_low",
-    "difference_high",
-    "t_holm",
-    "wilcoxon_holm",
-    "stars",
-    "effect",
-    "note",
-)
-
 
 def to_dict(comparison: Comparison | Summary, reference: str | None = None) -> dict[str, Any]:
     """Settings, facts, scores, tests, times, errors and training curves; numbers that are not defined are None."""
@@ -78,21 +58,23 @@ def to_json(comparison: Comparison | Summary, reference: str | None = None) -> s
 def to_csv(comparison: Comparison | Summary, reference: str | None = None) -> str:
     """One row per model, protocol and metric; what is not defined is empty."""
     summary = Summary.of(comparison, reference)
-    text = io.StringIO()
-    writer = csv.DictWriter(text, CSV_HEADER, lineterminator="\n", extrasaction="ignore")
-    writer.writeheader()
+    records: list[dict[str, Any]] = []
     for protocol in summary.comparison.protocols:
         tests = {(test.second, test.metric): test for test in summary.tests(protocol)}
         for row in summary.rows[protocol]:
             for metric in summary.comparison.metrics:
-                record: dict[str, Any] = {"model": row.model, "protocol": protocol, "metric": metric, "note": row.note}
-                record["fit_seconds"] = row.fit_seconds
-                if score := row.scores.get(metric):
-                    low, high = score.interval
-                    record |= score._asdict() | {"low": low, "high": high}
-                if test := tests.get((row.model, metric)):
-                    low, high = test.interval
-                    record |= {"difference": test.difference, "difference_low": low, "difference_high": high}
-                    record |= {name: getattr(test, name) for name in ("t_holm", "wilcoxon_holm", "stars", "effect")}
-                writer.writerow(jsonable(record))
+                score, test = row.scores.get(metric), tests.get((row.model, metric))
+                low, high = score.interval if score else (None, None)
+                record: dict[str, Any] = {"model": row.model, "protocol": protocol, "metric": metric}
+                record |= {name: getattr(score, name, None) for name in ("mean", "std")}
+                record |= {"low": low, "high": high, "users": score and score.users, "fit_seconds": row.fit_seconds}
+                low, high = test.interval if test else (None, None)
+                record |= {"difference": test and test.difference, "difference_low": low, "difference_high": high}
+                record |= {name: getattr(test, name, None) for name in ("t_holm", "wilcoxon_holm", "stars", "effect")}
+                record["note"] = row.note
+                records.append(jsonable(record))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, records[0], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(records)
     return text.getvalue()

@@ -1,19 +1,17 @@
-"""How figures look and how they become SVG: one style, colors by model, text that stays text.
+"""How figures look: one style, colors by model, text that stays text.
 
-A figure is drawn in the light colors below. Inside a page, `inline_svg` turns each of them into a CSS variable, so that the
-page chooses the light or the dark one; a file keeps them as they are.
+A figure is drawn in the light colors below. Inside a page each of them is a CSS variable, so that the page chooses the light
+or the dark one; a file keeps them as they are.
 """
 
-import io
 import math
-import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from topnrank.errors import ParameterError
 from topnrank.experiments.report.formatting import short_labels
+from topnrank.experiments.report.summary import Summary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,14 +22,14 @@ WIDTH = 4.5
 INK, SOFT, GRID, PAPER = "#1c2128", "#59636e", "#d8dee4", "#ffffff"
 SERIES = ("#0072b2", "#d55e00", "#009e73", "#7a3e9d", "#b07d00", "#cc79a7", "#2f9bdb")
 """After Okabe and Ito, safe for the color-blind; darkened or left out where they are too pale on white."""
-CONTROL = ("#3d4450", "#6a737d", "#959da5")
+CONTROL = ("#3d4450", "#5f6772", "#7b838c", "#959da5")
 """Grays, so that the simple controls are less prominent."""
 MAX_LONG_LABELS = 6
 """A legend of more entries shortens them, to fit two columns."""
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-_CONTROL_MARKERS = ("d", "p", "x")
+_CONTROL_MARKERS = ("d", "p", "h", "x")
 _DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (4, 1.2, 1, 1.2)))
-_CONTROL_DASHES: tuple[Any, ...] = ((0, (6, 2)), (0, (3, 1.5)), (0, (1, 1.5)))
+_CONTROL_DASHES: tuple[Any, ...] = ((0, (6, 2)), (0, (3, 1.5)), (0, (5, 1, 1, 1)), (0, (1, 1.5)))
 VARIABLES = {
     INK: "--ink",
     SOFT: "--soft",
@@ -44,8 +42,7 @@ VARIABLES = {
 
 
 @final
-@dataclass(frozen=True)
-class Look:
+class Look(NamedTuple):
     """How one model is drawn, everywhere the same."""
 
     color: str
@@ -64,12 +61,16 @@ class Look:
         }
 
 
-def looks(models: Sequence[str], controls: Collection[str]) -> dict[str, Look]:
-    """A look for each model: colors in order, other markers and dashes where they repeat; greys for the controls."""
+def looks(summary: Summary) -> dict[str, Look]:
+    """A look for each model: colors in order, other markers and dashes where they repeat; grays for the controls.
+
+    Models without numbers come last, so that the others get the first colors.
+    """
+    measured = {row.model for rows in summary.rows.values() for row in rows if row.scores}
     found, colored, gray = {}, 0, 0
-    for model in models:
+    for model in sorted(summary.comparison.models, key=lambda model: model not in measured):
         label = f"\u200b{model}" if model.startswith("_") else model  # Matplotlib would keep "_x" out of legends
-        if model in controls and gray < len(CONTROL):
+        if model in summary.controls and gray < len(CONTROL):
             found[model] = Look(CONTROL[gray], _CONTROL_MARKERS[gray], _CONTROL_DASHES[gray], label)
             gray += 1
         else:
@@ -129,23 +130,24 @@ def style() -> Iterator[None]:
         yield
 
 
-def sheet(height: float, rows: int = 1, columns: int = 1, **options: Any) -> "tuple[Figure, list[Axes]]":
-    """An empty figure of the usual width, without pyplot and so without a window or a backend."""
+def sheet(height: float, n_panels: int = 1, panel_height: float = 0.0, **options: Any) -> "tuple[Figure, list[Axes]]":
+    """An empty figure of the usual width, its panels in one or two columns, without pyplot and so without a window.
+
+    `height` is that of the figure without its panels, or of all where `panel_height` is 0, in inches.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(WIDTH, height))
+    columns = min(2, n_panels)
+    lines = -(-n_panels // columns)
+    figure = Figure(figsize=(WIDTH, height + panel_height * lines))
     FigureCanvasAgg(figure)
-    axes = figure.subplots(rows, columns, squeeze=False, **options)
-    return figure, list(axes.flat)
-
-
-def hide_empty(panels: "Sequence[Axes]", used: int, columns: int) -> None:
-    """Hides the panels after the last used one; the panels above them show the labels of their x axis."""
-    for axes in panels[used:]:
+    panels = list(figure.subplots(lines, columns, squeeze=False, **options).flat)
+    for axes in panels[n_panels:]:
         axes.set_visible(False)
-    for axes in panels[max(used - columns, 0) : used]:
+    for axes in panels[max(n_panels - columns, 0) : n_panels]:  # also above a hidden one
         axes.tick_params(labelbottom=True)
+    return figure, panels[:n_panels]
 
 
 def legend_below(figure: "Figure", axes: "Axes") -> None:
@@ -171,26 +173,3 @@ def log_axis(axes: "Axes", text: Callable[[float], str]) -> None:
     axes.xaxis.set_major_locator(LogLocator(subs=steps, numticks=7))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
     axes.xaxis.set_minor_formatter(NullFormatter())
-
-
-def svg_text(figure: "Figure") -> str:
-    """The figure as an SVG document; the same figure gives the same text."""
-    text = io.StringIO()
-    with style():
-        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": "topnrank"})
-    return text.getvalue()
-
-
-def inline_svg(document: str, name: str, label: str) -> str:
-    """An SVG document as an element of a page: ids of its own, colors and font of the page, `label` for screen readers."""
-    body = document[document.index("<svg") :]
-    body = re.sub(r"<metadata>.*?</metadata>\s*|<style.*?</style>\s*", "", body, flags=re.DOTALL)  # of the whole page
-    opening, content = body.split(">", 1)
-    view = re.search(r'viewBox="[^"]+"', opening)
-    content = re.sub(r'\bid="', f'id="{name}-', content)
-    content = re.sub(r"(xlink:)?href=\"#", f'href="#{name}-', content)
-    content = content.replace("url(#", f"url(#{name}-")
-    content = content.replace("font-family: 'DejaVu Sans', sans-serif; ", "")
-    for color, variable in VARIABLES.items():
-        content = content.replace(color, f"var({variable})")
-    return f'<svg {view[0] if view else ""} role="img" aria-label="{label}">{content.rstrip()}'

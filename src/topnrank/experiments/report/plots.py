@@ -6,32 +6,29 @@
 Needs Matplotlib (`pip install 'topnrank[report]'`); nothing is shown on a screen.
 """
 
+import io
 import math
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
 from topnrank._checks import one_of
-from topnrank._typing import Float64Array
 from topnrank.experiments.compare.result import Comparison
 from topnrank.experiments.report.formatting import format_signed, metric_label, protocol_label, short_labels, shorten
 from topnrank.experiments.report.plot_style import (
     GRID,
     INK,
     SOFT,
-    Look,
-    hide_empty,
-    inline_svg,
+    VARIABLES,
     legend_below,
     log_axis,
     looks,
     sheet,
     style,
-    svg_text,
 )
 from topnrank.experiments.report.summary import USUAL_CUTS, Summary
 from topnrank.experiments.statistics import PairedTest, per_user
@@ -50,8 +47,7 @@ MAX_POINTS = 400
 
 
 @final
-@dataclass(frozen=True)
-class Picture:
+class Picture(NamedTuple):
     """A figure with its title and description."""
 
     name: str
@@ -64,14 +60,29 @@ class Picture:
     """The protocol whose results it shows; None for training and data."""
 
     def svg(self) -> str:
-        """An SVG document."""
-        return svg_text(self.figure)
+        """An SVG document; the same figure gives the same text."""
+        text = io.StringIO()
+        with style():
+            self.figure.savefig(text, format="svg", metadata={"Date": None, "Creator": "topnrank"})
+        return text.getvalue()
 
     def inline(self) -> str:
-        """An SVG element for a page, in the page's colors."""
-        from html import escape
-
-        return inline_svg(self.svg(), self.name, escape(f"{self.title}. {self.description}"))
+        """An SVG element for a page: ids of its own, colors and font of the page, a text for screen readers."""
+        document = self.svg()
+        body = document[document.index("<svg") :]
+        body = re.sub(
+            r"<metadata>.*?</metadata>\s*|<style.*?</style>\s*", "", body, flags=re.DOTALL
+        )  # of the whole page
+        opening, content = body.split(">", 1)
+        view = re.search(r'viewBox="[^"]+"', opening)
+        content = re.sub(r'\bid="', f'id="{self.name}-', content)
+        content = re.sub(r"(xlink:)?href=\"#", f'href="#{self.name}-', content)
+        content = content.replace("url(#", f"url(#{self.name}-")
+        content = content.replace("font-family: 'DejaVu Sans', sans-serif; ", "")
+        for color, variable in VARIABLES.items():
+            content = content.replace(color, f"var({variable})")
+        label = escape(f"{self.title}. {self.description}")
+        return f'<svg {view[0] if view else ""} role="img" aria-label="{label}">{content.rstrip()}'
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes the figure; the ending says how: .svg, .pdf or .png."""
@@ -94,18 +105,10 @@ def pictures(comparison: Comparison | Summary, reference: str | None = None) -> 
     return [picture for picture in found if picture is not None]
 
 
-def _title(what: str, summary: Summary, protocol: str) -> str:
-    """With the protocol if there are several."""
-    return f"{what}, {protocol_label(protocol)}" if len(summary.comparison.protocols) > 1 else what
-
-
-def _styles(summary: Summary) -> dict[str, Look]:
-    """The look of each model; those without numbers come last, so that the others get the first colors."""
-    models, measured = (
-        summary.comparison.models,
-        {row.model for rows in summary.rows.values() for row in rows if row.scores},
-    )
-    return looks(sorted(models, key=lambda model: model not in measured), summary.controls)
+def _of_protocol(what: str, title: str, words: str, summary: Summary, protocol: str, figure: "Figure") -> Picture:
+    """A figure of one protocol's results, which its title names if there are several."""
+    title = f"{title}, {protocol_label(protocol)}" if len(summary.comparison.protocols) > 1 else title
+    return Picture(f"{what}-{protocol}", title, words, figure, protocol)
 
 
 # -- quality ------------------------------------------------------------------------------------------------------------
@@ -119,7 +122,7 @@ def curves(summary: Summary, protocol: str) -> Picture | None:
     if len(cuts) < 2 or not rows:
         return None
     figure, (axes,) = sheet(2.9)
-    drawn = _styles(summary)
+    drawn = looks(summary)
     for row in rows:
         scores = [row.scores[f"{kind}@{cut}"] for cut in cuts]
         look = drawn[row.model]
@@ -131,17 +134,22 @@ def curves(summary: Summary, protocol: str) -> Picture | None:
     axes.set(xlabel="cut-off k", ylabel=f"{metric_label(kind)}@k")
     legend_below(figure, axes)
     words = "Mean over users and repeats at each cut-off; the bands are 95 % bootstrap intervals over users."
-    return Picture(f"curves-{protocol}", _title(f"{metric_label(kind)}@k", summary, protocol), words, figure, protocol)
+    return _of_protocol("curves", f"{metric_label(kind)}@k", words, summary, protocol, figure)
+
+
+def _headline_tests(summary: Summary, protocol: str) -> list[PairedTest]:
+    """The reference against every other row at the headline, the strongest other row first."""
+    tests = [t for t in summary.tests(protocol) if t.metric == summary.headline and math.isfinite(t.difference)]
+    return sorted(tests, key=lambda test: test.difference)
 
 
 def differences(summary: Summary, protocol: str) -> Picture | None:
     """The mean difference of the reference to every other row, with 95 % intervals."""
-    tests = [t for t in summary.tests(protocol) if t.metric == summary.headline and math.isfinite(t.difference)]
+    tests = _headline_tests(summary, protocol)
     if not tests:
         return None
-    tests = sorted(tests, key=lambda test: test.difference)
     figure, (axes,) = sheet(0.75 + 0.27 * len(tests))
-    drawn = _styles(summary)
+    drawn = looks(summary)
     for place, test in enumerate(tests):
         look, (low, high) = drawn[test.second], test.interval
         axes.plot([low, high], [place, place], color=look.color, linewidth=2.2, solid_capstyle="round")
@@ -156,26 +164,22 @@ def differences(summary: Summary, protocol: str) -> Picture | None:
         f"Mean difference per user between {name} and each other row, with 95 % intervals; "
         f"right of zero {name} is better, an interval across zero leaves it open."
     )
-    title = _title(f"{name} against the others at {metric_label(summary.headline)}", summary, protocol)
-    return Picture(f"differences-{protocol}", title, words, figure, protocol)
+    title = f"{name} against the others at {metric_label(summary.headline)}"
+    return _of_protocol("differences", title, words, summary, protocol, figure)
 
 
 def user_differences(summary: Summary, protocol: str) -> Picture | None:
     """For each other row, the differences of all users in order: who gains, who loses, and how much."""
-    tests = [t for t in summary.tests(protocol) if t.metric == summary.headline and math.isfinite(t.difference)]
+    tests = _headline_tests(summary, protocol)
     if not tests:
         return None
     which = f"The {MAX_PANELS} strongest others; each" if len(tests) > MAX_PANELS else "Each"
-    tests = sorted(tests, key=lambda test: test.difference)[:MAX_PANELS]
-    columns = min(2, len(tests))
-    lines = -(-len(tests) // columns)
-    figure, panels = sheet(0.5 + 1.6 * lines, lines, columns, sharex=True)
-    drawn = _styles(summary)
+    tests = tests[:MAX_PANELS]
+    figure, panels = sheet(0.5, len(tests), 1.6, sharex=True)
     titles = short_labels([test.second for test in tests], 13)
-    for axes, test in zip(panels, tests, strict=False):
-        _draw_users(axes, summary, test, drawn)
+    for axes, test in zip(panels, tests, strict=True):
+        _draw_users(axes, summary, test)
         axes.set_title(f"against {titles[test.second]}", loc="left")
-    hide_empty(panels, len(tests), columns)
     figure.supxlabel("users, in order of their difference", fontsize=10)
     figure.supylabel(f"difference in {metric_label(summary.headline)}", fontsize=10)
     name = shorten(summary.reference, 34)
@@ -183,15 +187,13 @@ def user_differences(summary: Summary, protocol: str) -> Picture | None:
         f"{which} panel: {metric_label(summary.headline)} of {name} minus that of the other row, for every user, in order. "
         "Above zero the reference is better for them. The line across is the mean, its band the interval; scales differ."
     )
-    return Picture(f"users-{protocol}", _title("Differences user by user", summary, protocol), words, figure, protocol)
+    return _of_protocol("users", "Differences user by user", words, summary, protocol, figure)
 
 
-def _draw_users(axes: "Axes", summary: Summary, test: PairedTest, drawn: Mapping[str, Look]) -> None:
+def _draw_users(axes: "Axes", summary: Summary, test: PairedTest) -> None:
     """One panel: sorted differences, filled above and below zero, with the mean and its interval."""
-    first, second = (
-        summary.comparison.values(model, test.protocol, test.metric) for model in (test.first, test.second)
-    )
-    gaps = per_user(first - second)
+    of_both = [summary.comparison.values(model, test.protocol, test.metric) for model in (test.first, test.second)]
+    gaps, drawn = per_user(of_both[0] - of_both[1]), looks(summary)
     gaps = np.sort(gaps[~np.isnan(gaps)])
     shares = np.linspace(0.0, 1.0, min(MAX_POINTS, max(len(gaps), 2)))
     line = np.quantile(gaps, shares)
@@ -215,7 +217,7 @@ def runtime(summary: Summary, protocol: str) -> Picture | None:
     if len(rows) < 2:
         return None
     figure, (axes,) = sheet(2.7)
-    drawn = _styles(summary)
+    drawn = looks(summary)
     for row in rows:
         score, look, at = row.scores[summary.headline], drawn[row.model], max(row.fit_seconds, 1e-4)
         axes.plot([at, at], score.interval, color=look.color, linewidth=1.4, alpha=0.7)
@@ -225,7 +227,7 @@ def runtime(summary: Summary, protocol: str) -> Picture | None:
     axes.set(xlabel="time to fit (log scale)", ylabel=metric_label(summary.headline))
     legend_below(figure, axes)
     words = "Mean time of one fit against the metric, with 95 % intervals over users; up and to the left is better."
-    return Picture(f"runtime-{protocol}", _title("Quality against runtime", summary, protocol), words, figure, protocol)
+    return _of_protocol("runtime", "Quality against runtime", words, summary, protocol, figure)
 
 
 # -- training and data --------------------------------------------------------------------------------------------------
@@ -235,9 +237,8 @@ def _histories(comparison: Comparison, key: str) -> dict[str, list[tuple[list[fl
     """(rounds, values) of each repeat of every model whose training recorded `key`."""
     found: dict[str, list[tuple[list[float], list[float]]]] = {}
     for model in comparison.models:
-        for repeat in range(comparison.repeats):
-            cell = comparison.cells.get((model, repeat))
-            records = [record for record in (cell.curve if cell else []) if math.isfinite(record.get(key, math.nan))]
+        for cell in comparison.cells_of(model):
+            records = [record for record in cell.curve if math.isfinite(record.get(key, math.nan))]
             if len(records) > 1:
                 rounds = [record.get("round", place) for place, record in enumerate(records, 1)]
                 found.setdefault(model, []).append((rounds, [record[key] for record in records]))
@@ -250,47 +251,42 @@ def objectives(summary: Summary) -> Picture | None:
     models = list(found)[:MAX_PANELS]
     if not models:
         return None
-    columns = min(2, len(models))
-    lines = -(-len(models) // columns)
-    figure, panels = sheet(0.4 + 1.45 * lines, lines, columns)
-    drawn, titles = _styles(summary), short_labels(models, 22)
-    for axes, model in zip(panels, models, strict=False):
+    figure, panels = sheet(0.4, len(models), 1.45)
+    drawn, titles = looks(summary), short_labels(models, 22)
+    for axes, model in zip(panels, models, strict=True):
         for rounds, values in found[model]:
             axes.plot(rounds, values, color=drawn[model].color, linewidth=1.2, alpha=0.8)
         axes.set_title(titles[model], loc="left")
         axes.locator_params(axis="x", integer=True, nbins=4)
         axes.locator_params(axis="y", nbins=4)
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:.4g}")
-    hide_empty(panels, len(models), columns)
     figure.supxlabel("round", fontsize=10)
     figure.supylabel("objective", fontsize=10)
-    return Picture("objective", "Training: objective", _OBJECTIVE_WORDS, figure)
+    words = (
+        "Mean loss of the lists visited in each round, one line per repeat. Each model minimizes an objective of its own, "
+        "so heights are not comparable between panels."
+    )
+    return Picture("objective", "Training: objective", words, figure)
 
 
-_OBJECTIVE_WORDS = (
-    "Mean loss of the lists visited in each round, one line per repeat. Each model minimizes an objective of its own, "
-    "so heights are not comparable between panels."
-)
 _NOT_METRICS = {"round", "iteration", "objective", "effective_n", "moved"}
 
 
 def validation(summary: Summary) -> Picture | None:
     """The validation metric over the rounds, of the models that were trained with one."""
-    curves_ = [record for cell in summary.comparison.cells.values() for record in cell.curve]
-    keys = [key for key in dict.fromkeys(key for record in curves_ for key in record) if key not in _NOT_METRICS]
-    if not keys:
-        return None
-    found = _histories(summary.comparison, keys[0])
+    records = [record for cell in summary.comparison.cells.values() for record in cell.curve]
+    metric = next((key for record in records for key in record if key not in _NOT_METRICS), "")
+    found = _histories(summary.comparison, metric)
     if not found:
         return None
     figure, (axes,) = sheet(2.6)
-    drawn = _styles(summary)
+    drawn = looks(summary)
     for model, runs in found.items():
         for place, (rounds, values) in enumerate(runs):
             look = {"color": drawn[model].color, "linestyle": drawn[model].dashes, "linewidth": 1.3}
             axes.plot(rounds, values, **look, label=drawn[model].label if place == 0 else None)
     axes.locator_params(axis="x", integer=True)
-    axes.set(xlabel="round", ylabel=f"validation {metric_label(keys[0])}")
+    axes.set(xlabel="round", ylabel=f"validation {metric_label(metric)}")
     legend_below(figure, axes)
     words = "Measured after each round on rows held out of the training part, one line per repeat."
     return Picture("validation", "Training: validation metric", words, figure)
@@ -298,9 +294,10 @@ def validation(summary: Summary) -> Picture | None:
 
 def list_lengths(summary: Summary) -> Picture | None:
     """How long the users' lists are."""
-    lengths = _lengths(summary.comparison.facts)
-    if lengths is None:
+    counts: dict[str, int] = summary.comparison.facts.get("list_length_counts", {})
+    if sum(counts.values()) < 2:
         return None
+    lengths = np.repeat(np.array(list(counts), np.float64), list(counts.values()))
     figure, (axes,) = sheet(2.2)
     spread = lengths.max() / max(float(np.median(lengths)), 1.0) > 8
     bins = np.geomspace(max(lengths.min(), 1), lengths.max() + 1, 31) if spread else np.histogram_bin_edges(lengths, 30)
@@ -313,11 +310,3 @@ def list_lengths(summary: Summary) -> Picture | None:
         log_axis(axes, lambda length: f"{length:,.0f}")
     axes.set(xlabel="rows of a user" + (" (log scale)" if spread else ""), ylabel="users")
     return Picture("lengths", "List lengths", "How many users have lists of which length, in the whole data.", figure)
-
-
-def _lengths(facts: Mapping[str, Any]) -> Float64Array | None:
-    """The users' list lengths, if the facts hold how many users have each."""
-    counts = facts.get("list_length_counts")
-    if not isinstance(counts, Mapping) or sum(counts.values()) < 2:
-        return None
-    return np.repeat([float(length) for length in counts], [int(count) for count in counts.values()])

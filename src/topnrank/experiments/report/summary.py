@@ -34,7 +34,7 @@ HEADLINE = "ndcg@10"
 MAX_COLUMNS = 8
 """With more metrics than this, tables for reading show the usual cut-offs only."""
 USUAL_CUTS = ("1", "3", "5", "10", "20")
-CONTROLS = frozenset({"random", "popularity", "itemmean"})
+CONTROLS = frozenset({"random", "popularity", "recentpopularity", "itemmean"})
 """Names of the simple controls of every comparison, without case, dashes and parentheses."""
 
 

@@ -4,7 +4,7 @@ import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict, Unpack, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -26,15 +26,6 @@ ZERO_PROBABILITY = 0.2
 """The probability that a type is tried with weight 0."""
 
 Weights = dict[str, float]
-
-
-class WeightOptions(TypedDict, total=False):
-    """Options of `learn_event_weights`, explained there."""
-
-    metric: str
-    combine: str
-    negative: Sequence[str]
-    seed: int
 
 
 @dataclass(frozen=True)
@@ -126,8 +117,11 @@ def learn_event_weights(
     *,
     target: str,
     trials: int = 20,
+    metric: str = "ndcg@10",
+    combine: str = "max",
+    negative: Sequence[str] = (),
+    seed: int = 0,
     progress: bool = False,
-    **options: Unpack[WeightOptions],
 ) -> LearnedWeights:
     """Searches the weights of the other feedback types, where an event of the type `target` has weight 1.
 
@@ -142,14 +136,14 @@ def learn_event_weights(
     data : an event log. Rows for testing must not be among them.
     target : the type of feedback that matters, such as "buy".
     trials : how many weights to try.
-    progress : show a progress bar on the terminal.
-    metric : what to maximize ("ndcg@10").
-    combine : how several types of one pair become one weight ("max"), as in `EventWeights`.
+    metric : what to maximize.
+    combine : how several types of one pair become one weight, as in `EventWeights`.
     negative : types that push down, such as ["dislike"]: their weights are searched below 0.
-    seed : of the held-out rows and of the search (0).
+    seed : of the held-out rows and of the search.
+    progress : show a progress bar on the terminal.
     """
     require_integer("learn_event_weights: trials", trials, 1)
-    plan = _make_plan(model, data, target, options)
+    plan = _make_plan(model, data, target, metric, combine, tuple(negative), seed)
     tried = search(
         lambda candidate: Outcome("complete", plan.measure(candidate.settings)),
         plan.propose(trials),
@@ -172,10 +166,10 @@ def learn_event_weights(
     return LearnedWeights(plan.policy(best["weights"]), best["value"], plan.metric, records)
 
 
-def _make_plan(model: Any, data: Interactions, target: str, options: WeightOptions) -> WeightPlan:
+def _make_plan(
+    model: Any, data: Interactions, target: str, metric: str, combine: str, negative: tuple[str, ...], seed: int
+) -> WeightPlan:
     """Checks the arguments and splits the data."""
-    for name in options:
-        one_of("learn_event_weights: an option", name, tuple(WeightOptions.__annotations__))
     check_interactions(data)
     if data.types is None:
         raise DataError(
@@ -187,13 +181,12 @@ def _make_plan(model: Any, data: Interactions, target: str, options: WeightOptio
     types = tuple(name for name in used if name != target)
     if not types:
         raise DataError(f"learn_event_weights: {target!r} is the only type of the data; there are no weights to learn")
-    for name in options.get("negative", ()):
+    for name in negative:
         one_of("learn_event_weights: a negative type", name, types)
-    metric, combine, seed = options.get("metric", "ndcg@10"), options.get("combine", "max"), options.get("seed", 0)
     one_of("learn_event_weights: the metric before '@'", parse_metrics(metric)[0].kind, ACCURACY)
     train, held_out = _parts(data, target, seed)
     _with_feedback(model, EventWeights(dict.fromkeys(used, 1.0), combine))  # refuses what has none before any work
-    return WeightPlan(model, train, held_out, target, types, tuple(options.get("negative", ())), metric, combine, seed)
+    return WeightPlan(model, train, held_out, target, types, negative, metric, combine, seed)
 
 
 def _parts(data: Interactions, target: str, seed: int) -> tuple[Interactions, Interactions]:

@@ -5,7 +5,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, final
+from typing import Any, ClassVar, Literal, Self, final
 
 from topnrank._typing import Float32Array, FloatArray, IntArray
 from topnrank.data.interactions import Interactions
@@ -36,6 +36,7 @@ class GridSearch(Model):
     validation: float = 0.25
     """Fraction of each user's training items on which the points are measured"""
     metric: str = "ndcg@10"
+    protocol: Literal["auto", "rated", "catalog"] = "auto"
     num_threads: int = 0
 
     name: ClassVar[str] = "grid-search"
@@ -63,7 +64,8 @@ class GridSearch(Model):
 
         def measure(candidate: Candidate) -> Outcome:
             fitted = self._with(candidate.settings).fit(part)
-            result = evaluate(fitted, held_out, metrics=[self.metric], num_threads=self.num_threads)
+            measured: dict[str, Any] = {"protocol": self.protocol, "num_threads": self.num_threads}
+            result = evaluate(fitted, held_out, metrics=[self.metric], **measured)
             return Outcome("complete", result[self.metric])
 
         trials = search(measure, self._one_after_the_other() if self.in_turn else self._every_point())

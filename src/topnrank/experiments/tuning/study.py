@@ -5,11 +5,14 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
+from urllib.parse import quote
 
 from topnrank.engines import Engine
 from topnrank.errors import ModelFileError, OutputError, ParameterError
 from topnrank.experiments.tuning.search import Candidate, Pruned, Sampler
+from topnrank.io.alone import alone
 from topnrank.io.paths import local_path
 from topnrank.models.parameters import Choice, Range, Space
 from topnrank.models.persistence import decode, encode
@@ -27,6 +30,8 @@ STARTUP = 5
 """Trials that run to their end before any is compared with their median."""
 WARM_UP = 10
 """Rounds that every trial gets: models stay on a plateau at the start, and one that does is not yet bad."""
+_STATES = {"complete": "COMPLETE", "pruned": "PRUNED", "diverged": "FAIL"}
+"""Optuna's name of each state of a trial that ended."""
 
 
 @final
@@ -58,7 +63,6 @@ class Trials:
         from optuna.samplers import TPESampler
         from optuna.trial import TrialState
 
-        states = {"complete": TrialState.COMPLETE, "pruned": TrialState.PRUNED, "diverged": TrialState.FAIL}
         while (index := len(self.finished())) < trials:
             # A seed of its own for each trial, so that a search that was killed goes on as if it had not been.
             self.study.sampler = TPESampler(seed=int(stream(self.seed, "tune", index).integers(2**31)))
@@ -78,18 +82,30 @@ class Trials:
             for name, value in facts.items():
                 if value is not None:
                     trial.set_user_attr(name, value)
-            self.study.tell(trial, outcome.value, state=states[outcome.state])
+            self.study.tell(trial, outcome.value, state=TrialState[_STATES[outcome.state]])
 
     def finished(self) -> "list[FrozenTrial]":
         """Trials that ended, in order; one that was killed under way does not count."""
         from optuna.trial import TrialState
 
-        over = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL)
+        over = tuple(TrialState[name] for name in _STATES.values())
         return [trial for trial in self.study.get_trials(deepcopy=False, states=over) if "seconds" in trial.user_attrs]
 
     def records(self) -> list[dict[str, Any]]:
         """One record for each finished trial: number, state, value, epochs, seconds, settings."""
-        return [_record(number, trial, self.metric) for number, trial in enumerate(self.finished())]
+        states, records = {name: state for state, name in _STATES.items()}, []
+        for number, trial in enumerate(self.finished()):
+            facts, state = trial.user_attrs, states[trial.state.name]
+            record: dict[str, Any] = {
+                "trial": number,
+                "state": state,
+                self.metric: None if state == "diverged" else trial.value,
+                "epochs": facts.get("epochs"),
+                "seconds": facts["seconds"],
+                "settings": {name: decode(value) for name, value in facts["settings"].items()},
+            }
+            records.append(record | ({"error": facts["error"]} if "error" in facts else {}))
+        return records
 
 
 def open_trials(path: str | os.PathLike[str] | None, space: Space, identity: dict[str, Any]) -> Trials:
@@ -107,6 +123,24 @@ def open_trials(path: str | os.PathLike[str] | None, space: Space, identity: dic
         _check_identity(study, identity, path)
         _clear(study)
     return Trials(study, space, identity["metric"], identity["seed"])
+
+
+@contextmanager
+def only_one(path: str | os.PathLike[str] | None) -> Iterator[None]:
+    """A context of one process at a time for each study file; errors of the file, as on a full disk, are one sentence."""
+    if path is None:
+        yield
+        return
+    optuna = load_optuna()
+    file = study_file(path)
+    with alone(file.with_name(f".{file.name}.lock"), f"{path}: another process searches with this study file"):
+        try:
+            yield
+        except optuna.exceptions.StorageInternalError as error:
+            reason = str(getattr(error.__cause__, "orig", None) or error.__cause__ or error).partition("\n")[0]
+            raise OutputError(
+                f"{path}: a trial cannot be written ({reason}); free some space, then the same command goes on"
+            ) from error
 
 
 def load_optuna() -> Any:
@@ -133,19 +167,25 @@ def quiet() -> Iterator[None]:
         optuna.logging.set_verbosity(level)
 
 
+def study_file(path: str | os.PathLike[str]) -> Path:
+    """The path of a study file, absolute; its folder is there."""
+    file = local_path(path, "a study file").absolute()
+    if file.is_dir():
+        raise OutputError(f"{path}: is a folder; give the name of a study file, such as study.db")
+    if not file.parent.is_dir():
+        raise OutputError(f"{path}: its folder does not exist; create it first")
+    return file
+
+
 def _storage(path: str | os.PathLike[str]) -> "BaseStorage":
     """The SQLite file at `path`, made if need be."""
     from optuna.exceptions import OptunaError
     from optuna.storages import RDBStorage
     from sqlalchemy.exc import SQLAlchemyError
 
-    file = local_path(path, "a study file").absolute()
-    if file.is_dir():
-        raise OutputError(f"{path}: is a folder; give the name of a study file, such as study.db")
-    if not file.parent.is_dir():
-        raise OutputError(f"{path}: its folder does not exist; create it first")
+    file = study_file(path)
     try:
-        return RDBStorage(f"sqlite:///{file}")
+        return RDBStorage(f"sqlite:///{quote(str(file))}")
     except (SQLAlchemyError, OptunaError, RuntimeError) as error:
         reason = str(getattr(error, "orig", None) or error).partition("\n")[0]
         raise ModelFileError(
@@ -196,19 +236,3 @@ def _inside(space: Space, settings: Mapping[str, Any]) -> dict[str, Any]:
         elif isinstance(value, int | float) and values.low <= value <= values.high:
             found[name] = value
     return found
-
-
-def _record(number: int, trial: "FrozenTrial", metric: str) -> dict[str, Any]:
-    from optuna.trial import TrialState
-
-    names = {TrialState.COMPLETE: "complete", TrialState.PRUNED: "pruned", TrialState.FAIL: "diverged"}
-    facts = trial.user_attrs
-    record: dict[str, Any] = {
-        "trial": number,
-        "state": names[trial.state],
-        metric: trial.value if trial.state != TrialState.FAIL else None,
-        "epochs": facts.get("epochs"),
-        "seconds": facts["seconds"],
-        "settings": {name: decode(value) for name, value in facts["settings"].items()},
-    }
-    return record | ({"error": facts["error"]} if "error" in facts else {})

@@ -3,15 +3,16 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypedDict, TypeVar, Unpack
+from typing import Any, TypeVar
 
-from topnrank._checks import one_of, require_integer
+from topnrank._checks import require_integer
+from topnrank.data.feedback.liked import LikedRule, Relevant, rule_for
 from topnrank.data.interactions import Interactions, check_interactions
 from topnrank.errors import DivergenceError, ParameterError
 from topnrank.evaluation import evaluate, split_per_user
 from topnrank.evaluation.metrics import parse_metrics
 from topnrank.experiments.tuning.search import Candidate, Outcome, search
-from topnrank.experiments.tuning.study import Trials, load_optuna, open_trials, quiet
+from topnrank.experiments.tuning.study import Trials, load_optuna, only_one, open_trials, quiet
 from topnrank.models.base import Model
 from topnrank.models.factor.model import FactorModel
 from topnrank.models.parameters import Choice, Range, Space
@@ -42,17 +43,6 @@ class Tuned:
         write_params(path, self.model, metric=self.metric, validation_value=self.value, trials=len(self.trials))
 
 
-class TuneOptions(TypedDict, total=False):
-    """Options of `tune`, explained there."""
-
-    metric: str
-    validation: float
-    patience: int
-    seed: int
-    fixed: Mapping[str, Any]
-    space: Space
-
-
 @dataclass(frozen=True)
 class TunePlan:
     """What is searched, and how a candidate is measured.
@@ -68,13 +58,13 @@ class TunePlan:
     validation: float
     patience: int
     seed: int
+    relevant: Relevant
 
     def measure(self, part: Interactions, held_out: Interactions, candidate: Candidate) -> Outcome:
         """The metric of a candidate: fitted on `part`, measured on `held_out`."""
         if not isinstance(self.base, FactorModel):
             plain = _changed(self.base, candidate.settings).fit(part)
-            task = plain.fitted.info.task or "rated"
-            result = evaluate(plain, plain.weigh(held_out), metrics=[self.metric], protocol=task)
+            result = evaluate(plain, plain.weigh(held_out), metrics=[self.metric], relevant=self.relevant)
             return Outcome("complete", result[self.metric])
         length = {} if self.rounds is None else {"epochs": self.rounds}
         model = _changed(self.base, {**candidate.settings, **length})
@@ -82,7 +72,8 @@ class TunePlan:
         patience = self.patience if self.rounds else (model.epochs or model.iterations or 1)
         if candidate.own:  # never stopped before the number of epochs that the model has by default
             patience = max(patience, self.base.epochs or 1)
-        model.fit(part, validation=held_out, metric=self.metric, patience=patience, callbacks=callbacks)
+        stopping: dict[str, Any] = {"metric": self.metric, "patience": patience, "callbacks": callbacks}
+        model.fit(part, validation=held_out, relevant=self.relevant, **stopping)
         if self.rounds is None:
             return Outcome("complete", model.history_[-1][self.metric])
         return Outcome("complete", (model.fitted.info.validation or {})[self.metric], model.best_round_)
@@ -94,7 +85,9 @@ class TunePlan:
             kept.pop(free, None)
         space = {name: repr(values) for name, values in self.space.items()}
         numbers = {name: getattr(self, name) for name in ("metric", "validation", "patience", "seed", "rounds")}
-        return {"data": data.fingerprint(), "model": self.base.name, **numbers, "space": space, "kept": kept}
+        liked = self.relevant.to_dict() if isinstance(self.relevant, LikedRule) else self.relevant
+        facts = {"data": data.fingerprint(), "model": self.base.name, "relevant": liked}
+        return {**facts, **numbers, "space": space, "kept": kept}
 
 
 def tune(
@@ -102,9 +95,15 @@ def tune(
     data: Interactions,
     *,
     trials: int = 50,
+    metric: str = "ndcg@10",
+    validation: float = 0.25,
+    patience: int = 12,
+    seed: int = 0,
+    relevant: Relevant = "auto",
+    fixed: Mapping[str, Any] | None = None,
+    space: Space | None = None,
     study: str | os.PathLike[str] | None = None,
     progress: bool = False,
-    **options: Unpack[TuneOptions],
 ) -> Tuned:
     """Searches a model's hyper-parameters by Optuna (TPE), on validation data carved out of `data`.
 
@@ -117,29 +116,33 @@ def tune(
     model : a class, whose whole search space is searched, or a model: what differs from its class's defaults is kept.
     data : training data. Rows for testing must not be among them.
     trials : how many, those of an earlier call with the same `study` included.
-    study : a file that keeps the trials. The same call after a kill goes on from it and ends with the same result.
-    progress : show a progress bar on the terminal.
-    metric : what to maximize ("ndcg@10"), ranking the held-out rows, or all items where that is the model's task.
-    validation : fraction of each user's items held out of `data` (0.25).
-    patience : rounds without a better value before a trial stops (12).
-    seed : of the split and of the search (0); the model's own seed is a hyper-parameter.
+    metric : what to maximize, ranking the held-out rows, or all items where that is the model's task.
+    validation : fraction of each user's items held out of `data`.
+    patience : rounds without a better value before a trial stops.
+    seed : of the split and of the search; the model's own seed is a hyper-parameter.
+    relevant : the lowest rating that counts as liked, as in `fit` and `evaluate`; "auto": by the scale of all ratings.
     fixed : hyper-parameters by name that keep these values.
     space : `Range` and `Choice` by name, searched instead of the model's own space.
+    study : a file that keeps the trials. The same call after a kill goes on from it and ends with the same result.
+    progress : show a progress bar on the terminal.
     """
     load_optuna()
     check_interactions(data)
-    for name in options:
-        one_of("tune: an option", name, tuple(TuneOptions.__annotations__))
     require_integer("tune: trials", trials, 1)
-    require_integer("tune: patience", options.get("patience", 12), 1)
-    fraction = options.get("validation", 0.25)
-    if not (isinstance(fraction, int | float) and 0.0 < fraction < 1.0):
-        raise ParameterError(f"tune: validation must be a fraction between 0 and 1, both excluded, got {fraction!r}")
-    plan = make_plan(model, options, data)
+    require_integer("tune: patience", patience, 1)
+    if not (isinstance(validation, int | float) and 0.0 < validation < 1.0):
+        raise ParameterError(f"tune: validation must be a fraction between 0 and 1, both excluded, got {validation!r}")
+    parse_metrics(metric)
+    base, searched = _base_and_space(model, data, fixed or {}, space)
+    rounds = _rounds(base, searched.pop("epochs", None))
+    if not searched and rounds is None:
+        raise ParameterError(f"tune: nothing is left to search for {base.name}; fix fewer parameters or give a space")
+    rule = rule_for(relevant, None, data.rating_counts) if data.ratings is not None else relevant
+    plan = TunePlan(base, searched, rounds, metric, validation, patience, seed, rule)
     part, held_out = split_per_user(data, test=plan.validation, seed=plan.seed)
-    found = open_trials(study, plan.space, plan.identity(data))
-    own = {name: plan.base.get_params()[name] for name in plan.space}
-    with quiet():
+    with only_one(study), quiet():
+        found = open_trials(study, plan.space, plan.identity(data))
+        own = {name: plan.base.get_params()[name] for name in plan.space}
         search(
             lambda candidate: plan.measure(part, held_out, candidate),
             found.propose(own, trials),
@@ -150,26 +153,28 @@ def tune(
     return _best(plan, found)
 
 
-def make_plan(model: type[Model] | Model, options: TuneOptions, data: Interactions) -> TunePlan:
-    """The arguments of `tune`, checked and completed."""
-    fixed, given = dict(options.get("fixed") or {}), options.get("space")
+def _base_and_space(
+    model: type[Model] | Model, data: Interactions, fixed: Mapping[str, Any], space: Space | None
+) -> tuple[Model, dict[str, Range | Choice]]:
+    """The model with what is not searched, and the space without what is fixed."""
     base = (model() if isinstance(model, type) else _changed(model, {})).set_params(**fixed)
     base = base.with_explicit_defaults(data)
-    if both := [name for name in given or {} if name in fixed]:
+    if both := [name for name in space or {} if name in fixed]:
         raise ParameterError(f"tune: {both[0]} is in fixed and in space; leave it out of one of them")
-    space = dict(given or _own_space(model, base))
-    _check_space(base, space)
-    space = {name: values for name, values in space.items() if name not in fixed}
-    epochs = space.pop("epochs", None)
-    own_epochs = getattr(base, "epochs", None)
-    rounds = None
-    if epochs is not None and own_epochs is not None:
-        rounds = max(int(epochs.high if isinstance(epochs, Range) else max(epochs.values)), own_epochs)
-    if not space and rounds is None:
-        raise ParameterError(f"tune: nothing is left to search for {base.name}; fix fewer parameters or give a space")
-    metric, patience = options.get("metric", "ndcg@10"), options.get("patience", 12)
-    parse_metrics(metric)
-    return TunePlan(base, space, rounds, metric, options.get("validation", 0.25), patience, options.get("seed", 0))
+    searched = dict(space or base.space())
+    if not space and not isinstance(model, type):  # what differs from the defaults is kept
+        defaults, own = type(base)().get_params(), model.get_params()
+        searched = {name: values for name, values in searched.items() if own[name] == defaults[name]}
+    _check_space(base, searched)
+    return base, {name: values for name, values in searched.items() if name not in fixed}
+
+
+def _rounds(base: Model, epochs: Range | Choice | None) -> int | None:
+    """The maximum number of epochs of a trial; None where their number is fixed."""
+    own: int | None = getattr(base, "epochs", None)
+    if epochs is None or own is None:
+        return None
+    return max(int(epochs.high if isinstance(epochs, Range) else max(epochs.values)), own)
 
 
 def _check_space(base: Model, space: Space) -> None:
@@ -182,15 +187,6 @@ def _check_space(base: Model, space: Space) -> None:
             raise ParameterError(f"tune: the space of {name} must be a Range or a Choice, got {values!r}")
         for value in (values.low, values.high) if isinstance(values, Range) else values.values:
             _changed(base, {name: int(value) if isinstance(values, Range) and values.whole else value})
-
-
-def _own_space(model: type[Model] | Model, base: Model) -> Space:
-    """The model's declared space, without the parameters that differ from the defaults."""
-    space = base.space()
-    if isinstance(model, type):
-        return space
-    defaults = type(base)().get_params()
-    return {name: values for name, values in space.items() if model.get_params()[name] == defaults[name]}
 
 
 def _changed(model: M, settings: Mapping[str, Any]) -> M:

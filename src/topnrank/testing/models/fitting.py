@@ -32,6 +32,8 @@ class FittingTests(ModelUnderTest):
 
     def test_learned_arrays_are_finite_and_have_a_row_for_each_user_item_or_seen_row(self, fitted: Model) -> None:
         sizes = {"user": len(fitted.user_map), "seen": len(fitted.seen_indices)}
+        if "item_link_counts" in fitted.fitted.arrays:
+            sizes["link"] = int(fitted.fitted.arrays["item_link_counts"].sum())
         for name, array in fitted.fitted.arrays.items():
             assert array.dtype in (np.float32, np.int32, np.uint8), name
             assert np.isfinite(array).all(), name

@@ -18,7 +18,7 @@ class InsightTests(ModelUnderTest):
 
     def test_the_parts_of_an_explanation_make_the_score(self, fitted: Model, test: Interactions) -> None:
         users, items, history = fitted.user_ids_[[5, 5, 2]], fitted.item_ids_[[7, 30, 7]], ratings_of(test, 4)
-        if not {"history_factors", "neighbors"} & set(fitted.fitted.arrays):
+        if not {"history_factors", "neighbors", "link_values"} & set(fitted.fitted.arrays):
             for question in ({"user": users, "item": items}, {"history": history, "item": items[0]}):
                 with pytest.raises(ParameterError, match="user_representation='history'"):
                     fitted.explain(**question)

@@ -16,13 +16,13 @@ class QualityTests(ModelUnderTest):
     """Tests of ranking quality, and of evaluation with the model."""
 
     def test_it_ranks_better_than_its_floor(self, fitted: Model, test: Interactions) -> None:
-        assert evaluate(fitted, test)["ndcg@10"] > self.better_than
+        assert evaluate(fitted, test, protocol="rated")["ndcg@10"] > self.better_than
 
     def test_it_ranks_better_than_chance(self, fitted: Model, train: Interactions, test: Interactions) -> None:
         if not self.learns:
             pytest.skip(f"{type(self.model).__name__} does not learn an order")
-        chance = evaluate(Random().fit(train), test)["ndcg@10"]
-        assert evaluate(fitted, test)["ndcg@10"] > chance + 0.05
+        chance = evaluate(Random().fit(train), test, protocol="rated")["ndcg@10"]
+        assert evaluate(fitted, test, protocol="rated")["ndcg@10"] > chance + 0.05
 
     def test_it_can_be_evaluated_on_the_whole_catalog(self, fitted: Model, test: Interactions) -> None:
         result = evaluate(fitted, test, protocol="catalog", metrics=["ndcg@10", "recall@20", "auc", "coverage@10"])

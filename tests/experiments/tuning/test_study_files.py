@@ -1,0 +1,41 @@
+"""Study files: one search at a time, under any name, and a full disk is one sentence."""
+
+import os
+
+import pytest
+
+import topnrank as tnr
+from topnrank.errors import OutputError
+from topnrank.experiments.tuning.study import only_one
+from topnrank.experiments.tuning.tune import tune
+
+pytest.importorskip("optuna")
+DATA = tnr.synthetic(20, 15, 120, seed=3)
+
+
+def search(path):
+    return tune(tnr.EASE, DATA, trials=1, study=path)
+
+
+def test_of_two_searches_in_one_file_the_second_is_refused(tmp_path):
+    """It would end the trials of the first."""
+    with only_one(tmp_path / "study.db"), pytest.raises(OutputError, match="another process searches with this study"):
+        search(tmp_path / "study.db")
+    assert len(search(tmp_path / "study.db").trials) == 1
+
+
+@pytest.mark.parametrize("name", ["a?b.db", "c%20d.db", "e#f.db", "g h.db"])
+def test_the_file_has_the_name_that_was_given(tmp_path, name):
+    search(tmp_path / name)
+    assert sorted(os.listdir(tmp_path)) == [f".{name}.lock", name]
+
+
+def test_a_disk_that_is_full_is_one_sentence(tmp_path):
+    from optuna.exceptions import StorageInternalError
+
+    def full():
+        with only_one(tmp_path / "study.db"):
+            raise StorageInternalError("An exception is raised during the commit") from OSError(28, "No space left")
+
+    with pytest.raises(OutputError, match=r"a trial cannot be written \(.*No space left.*the same command goes on"):
+        full()
