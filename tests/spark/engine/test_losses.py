@@ -41,7 +41,7 @@ class Killer(threading.Thread):
 
 @pytest.mark.parametrize("users", ["factors", "history"])
 def test_executors_killed_at_random_moments_change_nothing(cluster, spark, users):
-    model = tnr.TopNRank(user_representation=users, factors=4, epochs=6, batch_size=30, engine="spark")
+    model = tnr.TopNRank(task="rated", user_representation=users, factors=4, epochs=6, batch_size=30, engine="spark")
     with settings(spark, blocks=4, checkpointInterval=5):
         expected = type(model)(**model.get_params()).fit(DATA)
         killer = Killer(cluster, spark.sparkContext.applicationId, seed=len(users))

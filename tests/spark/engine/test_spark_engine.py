@@ -34,11 +34,14 @@ def test_every_model(spark, name):
 
 
 CASES = {
-    "history, one block": (tnr.TopNRank(**LENGTH), {"blocks": 1}),
-    "history, more blocks than users": (tnr.TopNRank(**LENGTH), {"blocks": 70}),
-    "history, reduced": (tnr.TopNRank(**LENGTH), {"blocks": 3} | REDUCED),
-    "factors, more blocks than users": (tnr.TopNRank(user_representation="factors", **LENGTH), {"blocks": 70}),
-    "factors, routed": (tnr.TopNRank(user_representation="factors", **LENGTH), {"blocks": 3} | ROUTED),
+    "history, one block": (tnr.TopNRank(task="rated", **LENGTH), {"blocks": 1}),
+    "history, more blocks than users": (tnr.TopNRank(task="rated", **LENGTH), {"blocks": 70}),
+    "history, reduced": (tnr.TopNRank(task="rated", **LENGTH), {"blocks": 3} | REDUCED),
+    "factors, more blocks than users": (
+        tnr.TopNRank(task="rated", user_representation="factors", **LENGTH),
+        {"blocks": 70},
+    ),
+    "factors, routed": (tnr.TopNRank(task="rated", user_representation="factors", **LENGTH), {"blocks": 3} | ROUTED),
     "paper, reduced": (
         tnr.TopNRank.paper(factors=4, iterations=2, tolerance=0.0, batch_size=0.5),
         {"blocks": 2} | REDUCED,
@@ -57,7 +60,7 @@ def test_any_number_of_blocks_and_both_item_sides(spark, case):
 
 @pytest.mark.parametrize("given", [{}, ROUTED], ids=["broadcast", "routed"])
 def test_lineage_is_cut_with_a_checkpoint_directory_and_without(spark, given, tmp_path):
-    model = tnr.TopNRank(user_representation="factors", **LENGTH | {"epochs": 2})
+    model = tnr.TopNRank(task="rated", user_representation="factors", **LENGTH | {"epochs": 2})
     with settings(spark, blocks=2, checkpointInterval=2, **given):
         ours, theirs = fit_both(model)
         assert_same_model(ours, theirs)
@@ -77,7 +80,7 @@ def test_a_checkpoint_directory_that_is_not_shared_is_named_before_training(spar
     own = Path(spark.sparkContext.getCheckpointDir().removeprefix("file:"))
     try:
         with pytest.raises(tnr.ParameterError, match="storage that all nodes share"):
-            tnr.TopNRank(engine="spark", **LENGTH).fit(DATA)
+            tnr.TopNRank(task="rated", engine="spark", **LENGTH).fit(DATA)
     finally:
         spark.sparkContext._jsc.sc().setCheckpointDir(None)
         shutil.rmtree(own.parent, ignore_errors=True)
@@ -86,7 +89,7 @@ def test_a_checkpoint_directory_that_is_not_shared_is_named_before_training(spar
 def test_stages_have_names_in_sparks_pages_and_other_jobs_keep_theirs(spark):
     context = spark.sparkContext
     context.setJobDescription("the caller's own")
-    tnr.TopNRank(engine="spark", **LENGTH).fit(DATA)
+    tnr.TopNRank(task="rated", engine="spark", **LENGTH).fit(DATA)
     assert context.getLocalProperty("spark.job.description") == "the caller's own"
     context.setLocalProperty("spark.job.description", None)
     with urlopen(f"{context.uiWebUrl}/api/v1/applications/{context.applicationId}/stages") as answer:
@@ -100,7 +103,7 @@ def test_rows_travel_only_where_they_are_needed(spark):
     users, items = np.repeat([0, 1], 6), np.r_[np.arange(6), 10 + np.arange(6)]
     far = np.r_[users, np.full(2, 2)], np.r_[items, [n_items - 2, n_items - 1]]
     data = tnr.Interactions.from_arrays(*far, ratings=np.tile([1.0, 5.0], 7))
-    recipe = tnr.TopNRank(factors=8).resolve(data)
+    recipe = tnr.TopNRank(task="rated", factors=8).resolve(data)
     prepared = prepare(data, recipe.feedback, recipe.selection)
     problem = recipe.problem(prepared.rows, prepared.frozen)
     with settings(spark, blocks=2, **ROUTED):
@@ -121,8 +124,8 @@ def test_validation_and_callbacks_work_as_on_one_machine(spark):
     train, held_out = tnr.split_per_user(DATA, test=0.3, seed=1)
     fits = {"validation": held_out, "patience": 2, "callbacks": [Watch()]}
     with settings(spark, blocks=2):
-        ours = tnr.TopNRank(engine="spark", **LENGTH).fit(train, **fits)
-    theirs = tnr.TopNRank(**LENGTH).fit(train, **fits)
+        ours = tnr.TopNRank(task="rated", engine="spark", **LENGTH).fit(train, **fits)
+    theirs = tnr.TopNRank(task="rated", **LENGTH).fit(train, **fits)
     assert ours.best_round_ == theirs.best_round_
     assert len(seen) == 2
     assert_allclose(seen[0], seen[1], atol=1e-5)
@@ -132,7 +135,9 @@ def test_validation_and_callbacks_work_as_on_one_machine(spark):
 @pytest.mark.parametrize("users", ["history", "factors"])
 def test_movielens_1m_gives_the_model_and_the_metrics_of_one_machine(spark, realdata, users):
     train, test = tnr.split_per_user(tnr.read(realdata / "ml-1m.parquet"), seed=0)
-    ours, theirs = fit_both(tnr.TopNRank(user_representation=users, factors=10, epochs=2, batch_size=0.5), train)
+    ours, theirs = fit_both(
+        tnr.TopNRank(task="rated", user_representation=users, factors=10, epochs=2, batch_size=0.5), train
+    )
     assert_same_model(ours, theirs)
     metrics = ["ndcg@10", "map@10"]
     expected = tnr.evaluate(theirs, test, metrics=metrics)

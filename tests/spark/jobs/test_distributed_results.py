@@ -25,7 +25,10 @@ from topnrank.spark.jobs.prepare import prepare_blocks
 from topnrank.spark.jobs.recommend import recommend_blocks
 from topnrank.spark.jobs.score import score_rows
 
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+    pytest.mark.filterwarnings("ignore:this model learned to rank the items"),
+]
 WEIGHTS = EventWeights({"buy": 1.0, "view": 0.1, "dislike": -1.0})
 SMALL = {"factors": 4, "epochs": 2, "num_threads": 1}
 EVERY_METRIC = [name if name == "auc" else f"{name}@5" for name in METRICS] + ["ndcg", "coverage@2", "novelty@20"]
@@ -53,7 +56,7 @@ def rated():
 
 @pytest.fixture(scope="module")
 def model(rated):
-    return TopNRank(**SMALL).fit(Interactions.from_frame(rated[0], columns=RATED))
+    return TopNRank(task="rated", **SMALL).fit(Interactions.from_frame(rated[0], columns=RATED))
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +167,7 @@ def test_values_of_users_are_not_collected_unless_asked_for(spark, distributed, 
             "no user of the test data is known to the model: .* such as 'nobody', the model users such",
         ),
         ({"item": 7000}, "no item of the test data is known to the model: .* such as 7000, the model items such as"),
-        ({"rating": 2.0}, "no test row is relevant by the rule rating >= 4: values lie between 2 and 2"),
+        ({"rating": 2.0}, "rating >= 4, four fifths of the scale 1 to 5: values lie between 2 and 2"),
     ],
 )
 def test_test_rows_that_say_nothing_are_refused(spark, distributed, rated, change, message):
@@ -182,12 +185,24 @@ def test_training_rows_and_repeated_rows_are_no_test_rows(spark, distributed, ra
 
 
 MODELS = {
-    "factors": TopNRank(user_representation="factors", **SMALL),
+    "factors": TopNRank(task="rated", user_representation="factors", **SMALL),
     "catalog": TopNRank(task="catalog", recency=5.0, **SMALL),
     "random": topnrank.Random(),
     "ease by users": topnrank.EASE(max_items=25),
     "neighbors": topnrank.NeighborRidge(neighbors=5),
     "item mean": topnrank.ItemMean(),
+    "order": topnrank.NextItemRidge(
+        neighbors=5,
+        decays=[0.0, 0.8],
+        regularization=5.0,
+        transitions=0.1,
+        distance_power=1.0,
+        smoothing=0.3,
+        popularity=-0.1,
+        head_share=0.8,
+        head_decay=0.6,
+    ),
+    "item ids": topnrank.ItemIdOrder(),
 }
 
 
@@ -220,7 +235,7 @@ def model_rows(data):
 @pytest.mark.parametrize(
     "local",
     [
-        TopNRank(**SMALL),
+        TopNRank(task="rated", **SMALL),
         TopNRank(task="catalog", recency=5.0, **SMALL),
         TopNRank(task="catalog", sessions=5.0, **SMALL),
         topnrank.XCLiMF(**SMALL),

@@ -20,7 +20,10 @@ from topnrank.spark.ml.estimators import ESTIMATOR_CLASSES
 from topnrank.spark.ml.models import MODEL_CLASSES
 from topnrank.spark.ml.params import NOT_ON_SPARK, SHARED
 
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+    pytest.mark.filterwarnings("ignore:this model learned to rank the items"),
+]
 SMALL = {"factors": 4, "epochs": 2, "num_threads": 1}
 COLUMNS = {"userCol": "who", "itemCol": "what", "ratingCol": "stars", "timestampCol": "when"}
 
@@ -41,7 +44,7 @@ def data(spark, frame):
 
 @pytest.fixture(scope="module")
 def model(data):
-    return on_spark.TopNRank(**SMALL, **COLUMNS, numBlocks=3).fit(data)
+    return on_spark.TopNRank(task="rated", **SMALL, **COLUMNS, numBlocks=3).fit(data)
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +99,7 @@ def test_parameters_keep_the_rules_of_the_local_class():
 
 
 def test_a_model_trained_in_the_cluster_is_the_one_of_one_machine(model, local, frame):
-    trained = topnrank.TopNRank(**SMALL).fit(Interactions.from_frame(frame, columns=RATED))
+    trained = topnrank.TopNRank(task="rated", **SMALL).fit(Interactions.from_frame(frame, columns=RATED))
     assert same_model(local, trained, tolerance=1e-5)
     other = {"fingerprint": "", "history": [], "residual_mean": None}
     assert replace(local.fitted.info, **other) == replace(trained.fitted.info, **other)
@@ -201,7 +204,7 @@ def test_events_without_ratings(spark, sessions):
 
 
 def test_a_pipeline_is_fitted_saved_and_loaded(data, local, tmp_path):
-    pipeline = Pipeline(stages=[on_spark.TopNRank(**SMALL, **COLUMNS)])
+    pipeline = Pipeline(stages=[on_spark.TopNRank(task="rated", **SMALL, **COLUMNS)])
     path = (tmp_path / "pipeline").as_uri()
     pipeline.write().overwrite().save(path)
     fitted = Pipeline.load(path).fit(data)
@@ -214,7 +217,7 @@ def test_a_pipeline_is_fitted_saved_and_loaded(data, local, tmp_path):
 @pytest.mark.filterwarnings("ignore:unclosed running multiprocessing pool:ResourceWarning")  # CrossValidator's own
 @pytest.mark.parametrize("ours", [True, False])
 def test_cross_validation_picks_the_better_model(data, ours):
-    estimator = on_spark.TopNRank(**SMALL, **COLUMNS, coldStartStrategy="drop")
+    estimator = on_spark.TopNRank(task="rated", **SMALL, **COLUMNS, coldStartStrategy="drop")
     grid = ParamGridBuilder().addGrid(estimator.learning_rate, [1e-6, 0.1]).build()
     evaluator = (
         on_spark.RankingEvaluator(metricName="ndcg@5", userCol="who", itemCol="what", labelCol="stars")

@@ -168,3 +168,12 @@ def test_two_versions_lie_side_by_side(tmp_path, monkeypatch):
     other.write_bytes(archive.read_bytes())
     places = [run_in_archive(file, tmp_path / "cache")[0] for file in (archive, other)]
     assert places == [str(tmp_path / "cache" / "packages" / file.stem / "topnrank") for file in (archive, other)]
+
+
+@pytest.mark.parametrize("inside", [".", "packages"])
+def test_packages_are_not_imported_from_a_folder_that_others_can_write(tmp_path, monkeypatch, inside):
+    monkeypatch.setenv("TOPNRANK_CACHE", str(tmp_path))
+    archive = package_archive()
+    run_in_archive(archive, tmp_path / "cache")
+    (tmp_path / "cache" / inside).chmod(0o777)
+    assert run_in_archive(archive, tmp_path / "cache")[0] == str(archive / "package" / "topnrank")

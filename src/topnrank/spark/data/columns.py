@@ -1,7 +1,7 @@
 """DataFrames of interactions: columns found, cast and checked inside Spark, with errors that count the bad rows."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -60,7 +60,7 @@ def checked_rows(frame: DataFrame, columns: Columns, *, ordered: bool = False) -
     those that are used are those that were checked: a DataFrame may give others each time, such as `limit` or `sample`.
     """
     require_classic(frame.sparkSession)
-    check_columns(frame.columns, columns, source=SOURCE)
+    check_columns(frame.columns, asdict(columns), source=SOURCE)
     readings = readings_of(frame, columns)
     place = [sf.monotonically_increasing_id().alias(ORDER)] if ordered else []
     given = frame.select(*(column_of(getattr(columns, role)).alias(role) for role in readings), *place).persist()
@@ -166,9 +166,7 @@ def _time(column: Column, kind: Any) -> ColumnReader | None:
         clock = sf.hour(column) * 3600 + sf.minute(column) * 60 + sf.second(column)
         seconds = _days(column.cast("date")) + clock
     elif isinstance(kind, kinds.TimestampType):
-        micros = sf.unix_micros(column)
-        # fractions of a second are cut off, before 1970 too, where a cast would round down
-        seconds = column.cast("bigint") + sf.when((micros < 0) & (micros % 10**6 != 0), 1).otherwise(0)
+        seconds = column.cast("bigint")  # rounds down, also before 1970
     else:
         return None
     return ColumnReader(seconds, column.isNotNull(), rule, remedy)

@@ -24,7 +24,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from topnrank._checks import one_of
 from topnrank._typing import Int64Array
-from topnrank.data.duplicates import DUPLICATE_RULES, CodedColumns, unique_rows
+from topnrank.data.duplicates import DUPLICATE_RULES, CodedColumns, check_countable, rule_for_rows, unique_rows
 from topnrank.data.frames import Columns
 from topnrank.data.ids import IdMap
 from topnrank.data.interactions import Interactions
@@ -134,14 +134,18 @@ class SparkInteractions:
         frame, columns
             The data, and the names of the columns to use: ids are integers or text.
         duplicates
-            Rows of one user and item (and type): "error", "last", "sum" or "max", as in `Interactions.from_table`. Which
-            row is the last is a question of order: that of files and of sorted DataFrames, not that of shuffled ones.
+            Rows of one user and item (and type): "error", "last", "sum", "max" or "count", as in `Interactions.from_table`.
+            Which row is the last is a question of order: that of files and of sorted DataFrames, not that of shuffled ones.
         blocks
             How many; None for the larger of the default parallelism and one per 2 million rows. Never more than users.
         """
         one_of("duplicates", duplicates, DUPLICATE_RULES)
         check_blocks(blocks)
-        if duplicates in ("sum", "max") and columns.rating is None and columns.weight is None:
+        valued = columns.rating is not None or columns.weight is not None
+        duplicates = rule_for_rows(duplicates, valued=valued)
+        if duplicates == "count":
+            check_countable(valued=valued)
+        if duplicates in ("sum", "max") and not valued:
             raise DataError(
                 f"duplicates={duplicates!r} needs a rating or weight column and the data has neither; use 'last'"
             )

@@ -57,7 +57,9 @@ class ItemParameters:
     def of(cls, model: Model) -> "ItemParameters":
         """The items' part of a fitted model."""
         fitted = model.fitted
-        arrays = {name: array for name, array in fitted.arrays.items() if rows_belong_to(name) in ("item", "scalar")}
+        arrays = {
+            name: array for name, array in fitted.arrays.items() if rows_belong_to(name) in ("item", "link", "scalar")
+        }
         # random scores, and EASE's kernel of users, need numbers of other users
         whole = None
         if model.name == "random" or "user_kernel" in fitted.arrays:

@@ -16,12 +16,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from topnrank._checks import one_of
-from topnrank._typing import BoolArray, Float64Array, Int64Array
+from topnrank._typing import BoolArray, Float64Array, Int64Array, IntArray
 from topnrank.data.duplicates import DUPLICATE_RULES
-from topnrank.data.feedback.policies import LIKED_FROM
+from topnrank.data.feedback.liked import LikedRule, Relevant, rule_for, rule_of
 from topnrank.data.frames import Columns
 from topnrank.data.interactions import Interactions
-from topnrank.errors import DataError, ParameterError, TopNRankError
+from topnrank.data.scale import RatingCounts
+from topnrank.errors import DataError, TopNRankError
 from topnrank.evaluation.beyond_accuracy import ItemCounts, needs_item_counts, training_users
 from topnrank.evaluation.evaluate import check_rows_left, user_values
 from topnrank.evaluation.labels import match, nothing_relevant, relevant_rows
@@ -48,9 +49,9 @@ from topnrank.spark.session.session import described
 class EvaluationKeywords(TypedDict, total=False):
     """The fields of `EvaluationOptions`, for signatures."""
 
-    protocol: Literal["rated", "catalog"]
+    protocol: Literal["auto", "rated", "catalog"]
     metrics: str | Sequence[str]
-    relevant: float | None
+    relevant: Relevant
     exclude_seen: bool
     duplicates: str
     per_user: bool
@@ -60,20 +61,22 @@ class EvaluationKeywords(TypedDict, total=False):
 class EvaluationOptions:
     """The arguments of `topnrank.evaluate`."""
 
-    protocol: Literal["rated", "catalog"] = "rated"
+    protocol: Literal["auto", "rated", "catalog"] = "auto"
     metrics: str | Sequence[str] = DEFAULT_METRICS
-    relevant: float | None = LIKED_FROM
+    relevant: Relevant = "auto"
     exclude_seen: bool = True
     duplicates: str = "error"
     per_user: bool = False
     """Whether the result has the values of each user; they are then collected, with the users' ids."""
 
     def __post_init__(self) -> None:
-        one_of("protocol", self.protocol, PROTOCOLS)
+        one_of("protocol", self.protocol, ("auto", *PROTOCOLS))
         one_of("duplicates", self.duplicates, DUPLICATE_RULES)
         parse_metrics(self.metrics)
-        if self.relevant is not None and not np.isfinite(self.relevant):
-            raise ParameterError(f"relevant must be a finite rating or None, got {self.relevant}")
+        if not isinstance(self.relevant, str):
+            rule_for(self.relevant, None, None)
+        else:
+            one_of("relevant", self.relevant, ("auto",))
 
     @property
     def wanted(self) -> tuple[Metric, ...]:
@@ -97,7 +100,9 @@ class HeldOutRows:
     n_rows: int
     """All test rows"""
     rule: str
-    """Which rows are relevant"""
+    """Which rows are relevant, in words"""
+    liked: LikedRule | None
+    """The rule for ratings"""
     all_relevant: bool
     """Whether all are, as far as it is known before rows with feedback types have weights"""
     digest: str
@@ -114,7 +119,8 @@ class HeldOutRows:
         with ExitStack() as persisted:
             rows = checked_rows(test, columns, ordered=options.duplicates != "error")
             persisted.callback(rows.unpersist)
-            grades, names = _grades(rows, options), type_names(rows)
+            liked = _liked_rule(rows, options, known)
+            grades, names = _grades(rows, options, liked), type_names(rows)
             kinds = (("user", known.users), ("item", known.items))
             ids = {name: id_column(rows.frame, name, integer=is_integer(frame)) for name, frame in kinds}
             numbered = known_numbers(rows.frame.withColumns(ids), "user", known.users, "user_number").persist()
@@ -153,6 +159,7 @@ class HeldOutRows:
                 others.count,
                 rows.n_rows,
                 grades.rule,
+                liked,
                 grades.all_relevant,
                 f"{sum(digests) % 2**64:016x}",
             )
@@ -167,6 +174,8 @@ class _Measuring:
     """What every task needs to measure its block."""
 
     options: EvaluationOptions
+    protocol: str
+    liked: LikedRule | None
     layout: Layout
     highest: float
     counts: ItemCounts | None
@@ -179,7 +188,11 @@ class _BlockValues(NamedTuple):
     """Index of the block"""
     totals: dict[str, tuple[float, int]]
     """Of each metric the sum over users, and over how many"""
+    known: dict[str, tuple[float, int]]
+    """`totals` of the users with training rows alone"""
     n_users: int
+    n_without_rows: int
+    """Users in the means without a training row"""
     n_excluded: int
     n_rows: int
     n_seen: int
@@ -197,6 +210,8 @@ class _Measured(NamedTuple):
     parts: tuple[_BlockValues, ...]
     recommended: dict[int, BoolArray]
     """Items in somebody's top k, by k"""
+    items: dict[str, BoolArray]
+    """"tested" and "trained": (n_items,) whether an item is in some test row, and in some training row"""
     error: TopNRankError | None = None
     """Raised on the driver: from inside a task Spark would wrap it"""
 
@@ -204,7 +219,8 @@ class _Measured(NamedTuple):
         """The results of both."""
         mine, theirs = self.recommended, other.recommended
         either = {k: mine[k] | theirs[k] if k in mine else theirs[k] for k in theirs}
-        return _Measured(self.parts + other.parts, mine | either, self.error or other.error)
+        items = {name: self.items[name] | other.items[name] for name in self.items} or other.items
+        return _Measured(self.parts + other.parts, mine | either, items, self.error or other.error)
 
 
 def evaluate_blocks(
@@ -227,21 +243,23 @@ def evaluate_rows(distributed: DistributedModel, test: HeldOutRows) -> Evaluatio
     options, context = test.options, distributed.session.sparkContext
     counts = _item_counts(distributed) if needs_item_counts(options.wanted) else None
     shared = distributed.shared
-    measuring = context.broadcast(_Measuring(options, test.layout, test.highest, counts))
+    own = distributed.item_parameters.info.task or "catalog"
+    protocol = own if options.protocol == "auto" else options.protocol
+    measuring = context.broadcast(_Measuring(options, protocol, test.liked, test.layout, test.highest, counts))
 
     def measure(pair: tuple[ModelBlock, Arrays]) -> _Measured:
         with task_threads():
             try:
                 return measure_block(shared.value, measuring.value, *pair)
             except TopNRankError as error:
-                return _Measured((), {}, error)
+                return _Measured((), {}, {}, error)
 
     with described(context, "evaluate"):
         found: _Measured = distributed.blocks.zip(test.blocks).map(measure).treeReduce(lambda a, b: a.merge(b))
     measuring.unpersist()
     if found.error is not None:
         raise found.error
-    return _evaluation(distributed, test, found)
+    return _evaluation(distributed, test, found, protocol)
 
 
 class _Grades(NamedTuple):
@@ -252,9 +270,24 @@ class _Grades(NamedTuple):
     all_relevant: bool
 
 
-def _grades(rows: CheckedRows, options: EvaluationOptions) -> _Grades:
+def _liked_rule(
+    rows: CheckedRows, options: EvaluationOptions, known: DistributedModel | SparkInteractions
+) -> LikedRule | None:
+    """The rule asked for; "auto": of the model, else of the scale of the test ratings."""
+    if options.relevant != "auto" or not rows.has("rating"):
+        return rule_for(options.relevant, None, None)
+    own = known.item_parameters.info.liked_rule if isinstance(known, DistributedModel) else None
+    if own is not None:
+        return own
+    table = rows.frame.groupBy("rating").count().collect()
+    counted = sorted((float(row["rating"]), int(row["count"])) for row in table)
+    values, counts = zip(*counted, strict=True)
+    return rule_of(RatingCounts(np.array(values), np.array(counts, np.int64)))
+
+
+def _grades(rows: CheckedRows, options: EvaluationOptions, liked: LikedRule | None) -> _Grades:
     """The highest grade, and whether all rows are relevant; an error if none is."""
-    by_rating = rows.has("rating") and options.relevant is not None
+    by_rating = rows.has("rating") and liked is not None
     value = "rating" if by_rating else "weight" if rows.has("weight") else None
     wanted = [sf.max("rating")] if rows.has("rating") else [sf.lit(1.0)]
     wanted += [sf.min(value), sf.max(value)] if value else []
@@ -262,12 +295,13 @@ def _grades(rows: CheckedRows, options: EvaluationOptions) -> _Grades:
     assert found is not None
     if value is None:
         return _Grades(float(found[0]), "every test row", options.relevant is None or not rows.has("type"))
-    rule = f"rating >= {options.relevant:g}" if by_rating else "weight > 0"
     least, most = float(found[1]), float(found[2])
-    threshold = options.relevant or 0.0
-    if not (most >= threshold if by_rating else most > 0):
+    ends = np.array([least, most])
+    lowest_is, highest_is = liked.flags(ends) if by_rating and liked is not None else ends > 0
+    rule = str(liked) if by_rating else "weight > 0"
+    if not highest_is:
         raise nothing_relevant(rule, least, most)
-    return _Grades(float(found[0]), rule, least >= threshold if by_rating else least > 0)
+    return _Grades(float(found[0]), rule, bool(lowest_is))
 
 
 def _count_unknown_users(numbered: DataFrame, known: DataFrame) -> int:
@@ -302,8 +336,10 @@ def measure_block(
     item_parameters: ItemParameters, measuring: _Measuring, block: ModelBlock, columns: Arrays
 ) -> _Measured:
     """Inside a task: the values of the users of one block who have test rows."""
+    n_items = item_parameters.n_items
+    trained = _among(n_items, block.indices)
     if not len(columns["user_codes"]):
-        return _Measured((), {})
+        return _Measured((), {}, {"tested": np.zeros(n_items, np.bool_), "trained": trained})
     model, options = block_model(item_parameters, block), measuring.options
     test = model.weigh(_test_interactions(measuring.layout, block, columns))
     if test.types is not None and test.ratings is None and test.weights is None and options.relevant is not None:
@@ -311,10 +347,10 @@ def measure_block(
             f"the test rows have feedback types, for which {type(model).__name__} has no weights; give the evaluation "
             "ratings or weights, or relevant=None if all rows are meant"
         )
-    flags, rule, _ = relevant_rows(test, options.relevant)
+    relevant = relevant_rows(test, measuring.liked)
     graded = any(metric.kind in GRADED for metric in options.wanted)
-    labels = match(model, test, flags, graded=graded, highest=measuring.highest).labels
-    if options.protocol == "rated":
+    labels = match(model, test, relevant.flags, graded=graded, highest=measuring.highest).labels
+    if measuring.protocol == "rated":
         ranking = rank_rated(model, labels, options.wanted, item_counts=measuring.counts)
     else:
         exclude = options.exclude_seen
@@ -322,19 +358,31 @@ def measure_block(
     counted, values = user_values(ranking, options.wanted)
     defined = {name: column[~np.isnan(column)] for name, column in values.items()}
     users = model.user_map.ids[labels.users]
+    has_rows = np.diff(model.seen_indptr)[labels.users] > 0
+    of_known = {name: column[has_rows & ~np.isnan(column)] for name, column in values.items()}
     part = _BlockValues(
         block.number,
         {name: (float(column.sum()), len(column)) for name, column in defined.items()},
+        {name: (float(column.sum()), len(column)) for name, column in of_known.items()},
         int(counted.sum()),
+        int((counted & ~has_rows).sum()),
         int((~counted).sum()),
         len(labels.items),
         ranking.n_seen,
         bool(labels.relevant.all()),
-        rule,
+        relevant.rule,
         values if options.per_user else {},
         users if options.per_user else users[:0],
     )
-    return _Measured((part,), ranking.top.shown)
+    tested = _among(n_items, labels.items[labels.items >= 0])
+    return _Measured((part,), ranking.top.shown, {"tested": tested, "trained": trained})
+
+
+def _among(n_items: int, items: IntArray) -> BoolArray:
+    """(n_items,) which items are among `items`."""
+    found = np.zeros(n_items, np.bool_)
+    found[items] = True
+    return found
 
 
 def _test_interactions(layout: Layout, block: ModelBlock, columns: Arrays) -> Interactions:
@@ -353,23 +401,25 @@ def _test_interactions(layout: Layout, block: ModelBlock, columns: Arrays) -> In
     return Interactions(rows.users, rows.items, indptr, rows.item_codes, type_names=rows.type_names, **values)
 
 
-def _evaluation(distributed: DistributedModel, test: HeldOutRows, found: _Measured) -> Evaluation:
+def _evaluation(distributed: DistributedModel, test: HeldOutRows, found: _Measured, protocol: str) -> Evaluation:
     """The results of all blocks, in the order of the users."""
     parts, options = sorted(found.parts, key=lambda part: part.number), test.options
     n_users, n_seen = sum(part.n_users for part in parts), sum(part.n_seen for part in parts)
     check_rows_left(sum(part.n_rows for part in parts), n_seen)
     totals = {name: _mean([part.totals[name] for part in parts]) for name in parts[0].totals}
+    known = {name: _mean([part.known[name] for part in parts])[0] for name in parts[0].known}
     users = np.concatenate([part.users for part in parts])
+    coverage = {
+        metric.name: float(found.recommended[metric.cut].mean())
+        for metric in options.wanted
+        if metric.kind == "coverage"
+    }
+    means = coverage | {name: mean for name, (mean, _) in totals.items()}
     return Evaluation(
-        values={
-            metric.name: float(found.recommended[metric.cut].mean())
-            if metric.kind == "coverage"
-            else totals[metric.name][0]
-            for metric in options.wanted
-        },
+        values={metric.name: means[metric.name] for metric in options.wanted},
         per_user={name: np.concatenate([part.values[name] for part in parts]) for name in parts[0].values},
         user_ids=collect_ids(distributed.users)[users] if options.per_user else np.empty(0, np.int64),
-        protocol=options.protocol,
+        protocol=protocol,
         exclude_seen=options.exclude_seen,
         rule=parts[0].rule,
         all_relevant=all(part.all_relevant for part in parts),
@@ -377,6 +427,9 @@ def _evaluation(distributed: DistributedModel, test: HeldOutRows, found: _Measur
         n_excluded=sum(part.n_excluded for part in parts),
         n_unknown_users=test.n_unknown_users,
         n_unknown_items=test.n_unknown_items,
+        n_users_without_rows=sum(part.n_without_rows for part in parts),
+        n_items_without_rows=int((found.items["tested"] & ~found.items["trained"]).sum()),
+        known=known | coverage,
         n_seen=n_seen,
         undefined={name: n_users - defined for name, (_, defined) in totals.items() if defined < n_users},
     )

@@ -7,14 +7,24 @@ which the driver solves from the likes: they come to it as item indices. Feedbac
 other rows is applied in the blocks; feedback that looks at all rows at once is for the driver (`is_local`).
 """
 
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from pyspark import RDD, StorageLevel
 
 from topnrank._typing import Float32Array, Int64Array
-from topnrank.data.feedback.policies import Centered, EventWeights, Feedback, Threshold, Unary, WeightColumn
+from topnrank.data.feedback.liked import remembered_rule
+from topnrank.data.feedback.policies import (
+    Amounts,
+    Centered,
+    EventWeights,
+    Feedback,
+    Threshold,
+    Unary,
+    WeightColumn,
+)
+from topnrank.data.scale import RatingCounts
 from topnrank.errors import DataError
 from topnrank.models.base import FitInfo
 from topnrank.models.factor.fitted import VALUES, row_arrays
@@ -34,11 +44,12 @@ from topnrank.models.factor.prepare import (
 from topnrank.models.factor.recipe import Recipe
 from topnrank.models.factor.run import data_digest
 from topnrank.models.linear.neighbors import NO_SESSIONS, LikedItems
+from topnrank.models.recent_popularity import ItemPopularity
 from topnrank.scorers import DeviationSums, RatingResiduals, TrainingLists, TypeChannels
 from topnrank.scorers.base import EQUAL_RECENCY, NO_ROWS
 from topnrank.spark.data.interactions import SparkInteractions, UserBlock
 
-_LOCAL = (Centered, EventWeights, Threshold, Unary, WeightColumn)
+_LOCAL = (Amounts, Centered, EventWeights, Threshold, Unary, WeightColumn)
 """Feedback whose weights need no rows but the user's own."""
 
 
@@ -86,13 +97,39 @@ class PreparedBlocks:
     frozen: FrozenTerms
     info: FitInfo
 
+    def with_popularity(self, popular: ItemPopularity) -> Self:
+        """The same lists, with the popularity of items beside what is trained."""
+        info = replace(self.info, half_life_days=popular.half_life)
+        return replace(self, frozen=self.frozen._replace(popularity=popular.scores), info=info)
+
     def unpersist(self) -> None:
         """Frees memory and disk in the cluster."""
         self.blocks.unpersist()
 
 
-def prepare_blocks(data: SparkInteractions, policy: Feedback, recipe: Recipe) -> PreparedBlocks:
-    """Training lists of all blocks."""
+class DataCounts(NamedTuple):
+    """How often each rating, and each weight, occurs in all blocks; None where the data has none."""
+
+    ratings: RatingCounts | None
+    weights: RatingCounts | None
+
+    @classmethod
+    def of(cls, data: SparkInteractions) -> "DataCounts":
+        """Counted block by block."""
+
+        def count(block: UserBlock) -> list[RatingCounts | None]:
+            columns = (block.data.get(name) for name in cls._fields)
+            return [None if column is None else RatingCounts.of(column) for column in columns]
+
+        found = zip(*data.blocks.map(count).collect(), strict=True)
+        return cls(*(None if None in parts else RatingCounts.joined(parts) for parts in found))
+
+
+def prepare_blocks(
+    data: SparkInteractions, policy: Feedback, recipe: Recipe, found: DataCounts | None = None
+) -> PreparedBlocks:
+    """Training lists of all blocks; `found` are their ratings, where they are counted already."""
+    found = DataCounts.of(data) if found is None else found
     selection, n_items, names = recipe.selection, data.n_items, data.type_names
     first = data.blocks.map(lambda block: _prepare(block, recipe, policy, n_items, names))
     first = first.persist(StorageLevel.MEMORY_AND_DISK)
@@ -103,7 +140,10 @@ def prepare_blocks(data: SparkInteractions, policy: Feedback, recipe: Recipe) ->
         raise DataError(complaints[0])
     residuals: RatingResiduals | TypeChannels | None = None
     if selection.user_representation == "history":
-        residuals = type_channels(policy) if selection.by_type else _rating_residuals(first, summaries, n_items)
+        if selection.by_type:
+            residuals = type_channels(policy)
+        else:
+            residuals = _rating_residuals(first, summaries, n_items, found.ratings)
     counts = np.zeros(n_items, np.int64)
     if selection.negatives and selection.popular:
         for part in first.map(lambda block: _like_counts(block, n_items)).toLocalIterator(prefetchPartitions=True):
@@ -120,6 +160,7 @@ def prepare_blocks(data: SparkInteractions, policy: Feedback, recipe: Recipe) ->
         first.unpersist()
     digest = sum(one.digest for one in summaries) % 2**64
     info = fit_info(f"{digest:016x}", summaries[0].value, policy, residuals)
+    info = replace(info, liked=remembered_rule(policy, found.ratings))
     return PreparedBlocks(blocks, np.concatenate([one.sizes for one in summaries]), residuals, frozen, info)
 
 
@@ -153,18 +194,22 @@ def _list_sizes(rows: TrainingLists) -> Int64Array:
     return np.diff(np.concatenate([[0], np.cumsum(listed)])[rows.indptr])
 
 
-def _rating_residuals(blocks: "RDD[PreparedBlock]", summaries: list[_Summary], n_items: int) -> RatingResiduals:
+def _rating_residuals(
+    blocks: "RDD[PreparedBlock]", summaries: list[_Summary], n_items: int, ratings: RatingCounts | None
+) -> RatingResiduals:
     """What histories know of a row beside its item, by sums over all blocks, in their order."""
-    mean = sum(one.total for one in summaries) / sum(one.n_rows for one in summaries)
+    unit = ratings.unit if ratings is not None and summaries[0].value == "ratings" else 1.0
+    mean = sum(one.total for one in summaries) / sum(one.n_rows for one in summaries) / unit
 
     def sums(block: PreparedBlock) -> Any:
-        return RatingResiduals.sums(block.rows.indptr, block.rows.items, block.arrays[VALUES], mean, n_items)
+        values = block.arrays[VALUES].astype(np.float64) / unit
+        return RatingResiduals.sums(block.rows.indptr, block.rows.items, values, mean, n_items)
 
     counts, deviations = np.zeros(n_items, np.int64), np.zeros(n_items)
     for more, further in blocks.map(sums).toLocalIterator(prefetchPartitions=True):  # one block here at a time
         counts += more
         deviations += further
-    return RatingResiduals.of_sums(DeviationSums(counts, deviations), mean)
+    return RatingResiduals.of_sums(DeviationSums(counts, deviations), mean, unit)
 
 
 def _like_counts(block: PreparedBlock, n_items: int) -> Int64Array:

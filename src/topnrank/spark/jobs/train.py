@@ -8,12 +8,17 @@ import numpy as np
 from pyspark import RDD
 from pyspark.sql import DataFrame
 
+from topnrank._checks import require_integer
 from topnrank._typing import FloatArray
 from topnrank.data.feedback.by_name import feedback_from
+from topnrank.data.feedback.liked import Relevant, likes_of_counts
+from topnrank.data.feedback.policies import Centered
 from topnrank.data.frames import Columns
 from topnrank.engines import Engine, Problem, State
 from topnrank.errors import ParameterError
+from topnrank.evaluation.metrics import parse_metrics
 from topnrank.models.base import Model
+from topnrank.models.factor.fitted import served_parameters
 from topnrank.models.factor.model import FactorModel
 from topnrank.models.factor.recipe import Recipe
 from topnrank.models.factor.run import (
@@ -22,10 +27,10 @@ from topnrank.models.factor.run import (
     Validation,
     all_relevant,
     check_defined,
-    check_stopping,
     run,
 )
 from topnrank.models.linear.neighbors import NEIGHBORS, WEIGHTS
+from topnrank.models.topnrank.model import TopNRank
 from topnrank.scorers import Parameters, RatingResiduals
 from topnrank.scorers.base import NO_ROWS
 from topnrank.spark.data.interactions import SparkInteractions
@@ -34,7 +39,8 @@ from topnrank.spark.engine.item_store import distribute
 from topnrank.spark.engine.tasks import TrainingBlock
 from topnrank.spark.jobs.distributed_model import DistributedModel, ItemParameters, unfitted
 from topnrank.spark.jobs.evaluate import EvaluationOptions, HeldOutRows, evaluate_rows
-from topnrank.spark.jobs.prepare import PreparedBlocks, is_local, prepare_blocks
+from topnrank.spark.jobs.popularity import item_popularity_of_blocks
+from topnrank.spark.jobs.prepare import DataCounts, PreparedBlocks, is_local, prepare_blocks
 from topnrank.spark.session.session import described
 from topnrank.training import Callback
 
@@ -71,8 +77,11 @@ def train_on_blocks(
         return DistributedModel.of_local(local.fit(data.collect()), data.session, like=data)
     options = RunOptions(checkpoint, progress, callbacks)
     sample = data.blocks.first().interactions(data.n_items, data.type_names)
-    recipe = local.resolve(sample)
+    found = DataCounts.of(data)
+    recipe = _with_likes_of_all(local.resolve(sample), local, found, typed=bool(data.type_names))
     policy = feedback_from(recipe.feedback, sample)
+    if isinstance(policy, Centered) and policy.unit is None and found.ratings is not None:
+        policy = Centered(found.ratings.unit)
     if not is_local(policy):
         local = type(local)(**local.get_params() | {"engine": "spark"})
         held_out = None
@@ -83,13 +92,24 @@ def train_on_blocks(
         stopping: dict[str, Any] = {"validation": held_out, "metric": metric, "patience": patience}
         fitted = local.fit(data.collect(), **stopping, **vars(options))
         return DistributedModel.of_local(fitted, data.session, like=data)
-    check_stopping(metric, patience)
+    parse_metrics(metric)  # refused even where nothing is validated
+    require_integer("fit.patience", patience, 1)
     with described(data.session.sparkContext, "training lists"):
-        prepared = prepare_blocks(data, policy, recipe)
+        prepared = prepare_blocks(data, policy, recipe, found)
+        if recipe.popularity:
+            prepared = prepared.with_popularity(item_popularity_of_blocks(data))
     try:
         return _Training(local, recipe, data, prepared).run(validation, metric, patience, options)
     finally:
         prepared.unpersist()
+
+
+def _with_likes_of_all(recipe: Recipe, local: FactorModel, found: DataCounts, *, typed: bool) -> Recipe:
+    """The recipe, where it takes likes by the scale, with the rule for the ratings or weights of all blocks."""
+    if recipe.task != "catalog" or not isinstance(local, TopNRank) or local.feedback is not None:
+        return recipe
+    policy = likes_of_counts(found.ratings, None if typed else found.weights)
+    return replace(recipe, feedback=policy) if policy is not None or found.weights is not None else recipe
 
 
 @dataclass(frozen=True)
@@ -123,7 +143,8 @@ class _Training:
         )
         rows = None
         if validation is not None:
-            wanted = EvaluationOptions(self.recipe.task, metric, duplicates=validation.duplicates)
+            rule: Relevant = prepared.info.liked_rule or "auto"
+            wanted = EvaluationOptions(self.recipe.task, metric, rule, duplicates=validation.duplicates)
             rows = HeldOutRows.of(data, validation.frame, validation.columns, wanted)
         try:
             early = None if rows is None else self._validation(rows, metric, patience)
@@ -144,9 +165,8 @@ class _Training:
     def _model(self, items: Parameters, vectors: "RDD[Any] | None", info: Any) -> DistributedModel:
         """The model in the cluster with these parameters."""
         data, prepared = self.data, self.prepared
-        arrays: dict[str, Any] = {
-            name: block.astype(np.float32) for name, block in items.items() if name != "user_factors"
-        }
+        own: Parameters = {name: block for name, block in items.items() if name != "user_factors"}
+        arrays: dict[str, Any] = {**served_parameters(self.recipe, own, prepared.frozen)}
         if isinstance(prepared.residuals, RatingResiduals):
             arrays["item_offsets"] = prepared.residuals.offsets
         if (neighbors := prepared.frozen.neighbors) is not None:

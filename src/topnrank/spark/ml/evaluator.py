@@ -6,7 +6,7 @@ Spark's own RankingEvaluator wants arrays of items; this one takes the rows as `
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -83,7 +83,7 @@ class RankingEvaluator(Evaluator, DefaultParamsReadable, DefaultParamsWritable):
         names = ("userCol", "itemCol", "labelCol", "predictionCol")
         user, item, label, score = (self.getOrDefault(name) for name in names)
         columns = Columns(user=user, item=item, rating=label)
-        check_columns(dataset.columns, columns, source=SOURCE)
+        check_columns(dataset.columns, asdict(columns), source=SOURCE)
         if score not in dataset.columns:
             raise DataError(f"{SOURCE}: no column {score!r} (given as predictionCol); call model.transform first")
         chosen = dataset.select(*(column_of(name) for name in (user, item, label, score))).persist()

@@ -8,7 +8,8 @@ content, and the package is imported from there:
         topnrank/__init__.py   (this file)   ──▶        topnrank/__init__.py, ...   (the package)
         package/topnrank/...   (the package)
 
-The cache is TOPNRANK_CACHE or the user's own. Where it cannot be written the package is imported from inside the archive.
+The cache is TOPNRANK_CACHE or the user's own. Where it cannot be written, or others can write it, the package is
+imported from inside the archive.
 """
 
 import importlib
@@ -30,12 +31,21 @@ def unpacked(archive: Path) -> Path:
     root = os.environ.get("TOPNRANK_CACHE") or platformdirs.user_cache_dir("topnrank")
     folder = Path(root).absolute() / "packages" / archive.stem
     try:
+        Path(root).mkdir(mode=0o755, parents=True, exist_ok=True)
+        folder.parent.mkdir(mode=0o700, exist_ok=True)
+        if not all(map(_is_ours, folder.parents[:2])):
+            return archive / INSIDE
         if not folder.is_dir():
-            folder.parent.mkdir(parents=True, exist_ok=True)
             _unpack(archive, folder)
     except OSError:
         return archive / INSIDE
-    return folder
+    return folder if _is_ours(folder) else archive / INSIDE
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether nobody else can put files there: what lies in it is imported."""
+    found = folder.stat()
+    return not hasattr(os, "getuid") or (found.st_uid in (os.getuid(), 0) and not found.st_mode & 0o022)
 
 
 def _unpack(archive: Path, folder: Path) -> None:
@@ -44,6 +54,7 @@ def _unpack(archive: Path, folder: Path) -> None:
     try:
         with zipfile.ZipFile(archive) as content:
             content.extractall(work, [name for name in content.namelist() if name.startswith(f"{INSIDE}/")])
+        (Path(work) / INSIDE).chmod(0o755)
         os.rename(Path(work) / INSIDE, folder)
     except OSError:
         if not folder.is_dir():  # else another worker was quicker
