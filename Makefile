@@ -5,14 +5,18 @@
 # make check   lint and types
 # make docs    the documentation site, in docs/_build/html
 # make bench   the benchmark suite: installs the peers in .venv-bench and writes benchmarks/report (TOPNRANK_DATA: ML-1M)
+# make torture   faults by the thousand: damaged and hostile files, full disks, kills, forks, threads (ARGS="--scale 10 --seed 1")
+# make test-minimum   the tests of data, files and models with the oldest versions that are allowed, in .venv-minimum
+# make out-of-the-box   docs/results/out_of_the_box.md, our default beside the peers' (TOPNRANK_DATA; ARGS="--jobs 16")
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 BENCH := .venv-bench
+MINIMUM := .venv-minimum
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 
-.PHONY: demo test test-all test-spark check docs bench clean
+.PHONY: demo test test-all test-spark test-minimum torture check docs bench out-of-the-box clean
 
 demo: $(VENV)/installed
 	$(BIN)/topnrank demo
@@ -26,6 +30,12 @@ test-all: $(VENV)/installed-dev
 test-spark: $(VENV)/installed-dev
 	$(PYTEST) -n 0 -m cluster tests/spark tests/io $(ARGS)
 
+test-minimum: $(MINIMUM)/installed
+	$(MINIMUM)/bin/python -m pytest -n auto -m "not slow and not process and not cluster" tests/data tests/io tests/kernels tests/models $(ARGS)
+
+torture: $(VENV)/installed-dev
+	$(BIN)/python benchmarks/torture.py --report docs/results/robustness.md $(ARGS)
+
 check: $(VENV)/installed-dev
 	$(BIN)/ruff check src tests benchmarks
 	$(BIN)/ruff format --check src tests benchmarks
@@ -38,7 +48,10 @@ docs: $(VENV)/installed-docs
 bench: $(BENCH)/installed
 	$(BENCH)/bin/python benchmarks/suite.py
 
-$(VENV)/python-found $(BENCH)/python-found:
+out-of-the-box: $(BENCH)/installed
+	$(BENCH)/bin/python benchmarks/out_of_the_box.py --tuned $(ARGS)
+
+$(VENV)/python-found $(BENCH)/python-found $(MINIMUM)/python-found:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "topnrank needs Python 3.11 or newer; say which with: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv $(@D)
 	touch $@
@@ -60,5 +73,10 @@ $(BENCH)/installed: pyproject.toml benchmarks/suite_install.py $(BENCH)/python-f
 	$(BENCH)/bin/python benchmarks/suite_install.py
 	touch $@
 
+$(MINIMUM)/installed: pyproject.toml constraints-minimum.txt $(MINIMUM)/python-found
+	$(MINIMUM)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-minimum.txt --editable . \
+		pytest pytest-xdist hypothesis pandas polars duckdb scikit-learn
+	touch $@
+
 clean:
-	rm -rf docs/_build $(VENV) $(BENCH) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf docs/_build $(VENV) $(BENCH) $(MINIMUM) .pytest_cache .mypy_cache .ruff_cache .hypothesis

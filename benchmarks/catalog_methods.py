@@ -151,33 +151,35 @@ _SPARSE: dict[str, Space] = {
 }
 _BPR = {"learning_rate": 0.003, "regularization": 0.003, "iterations": 100}
 _WARP = {"learning_rate": 0.02, "alpha": 1e-5, "epochs": 40, "max_sampled": 30}
+
+
+def _dense_starts(*, als: float, als_dislikes: float, ease: float, dislikes: float) -> dict[str, Settings]:
+    """For ratings, by the regularization of each method, and of EASE's dislikes."""
+    return {
+        "als": {"alpha": 7.0, "regularization": als},
+        "als+dislikes": {"alpha": 7.0, "regularization": als_dislikes, "dislike_weight": 0.15},
+        "bpr": _BPR,
+        "warp": _WARP,
+        "ease": {"regularization": ease},
+        "ease+dislikes": {"regularization": ease, "dislikes": dislikes},
+    }
+
+
+_SPARSE_PAIRS = {
+    "bpr": {"factors": 127, "learning_rate": 0.05, "regularization": 0.01, "iterations": 100},
+    "warp": {"factors": 128, **_WARP, "learning_rate": 0.05},
+}
 _STARTS: dict[str, dict[str, Settings]] = {
-    "ml-1m": {
-        "als": {"alpha": 7.0, "regularization": 80.0},
-        "als+dislikes": {"alpha": 7.0, "regularization": 70.0, "dislike_weight": 0.15},
-        "bpr": _BPR,
-        "warp": _WARP,
-        "ease": {"regularization": 700.0},
-        "ease+dislikes": {"regularization": 700.0, "dislikes": 1500.0},
-    },
-    "ml-100k": {
-        "als": {"alpha": 7.0, "regularization": 40.0},
-        "als+dislikes": {"alpha": 7.0, "regularization": 40.0, "dislike_weight": 0.15},
-        "bpr": _BPR,
-        "warp": _WARP,
-        "ease": {"regularization": 300.0},
-        "ease+dislikes": {"regularization": 300.0, "dislikes": 700.0},
-    },
+    "ml-1m": _dense_starts(als=80.0, als_dislikes=70.0, ease=700.0, dislikes=1500.0),
+    "ml-100k": _dense_starts(als=40.0, als_dislikes=40.0, ease=300.0, dislikes=700.0),
     "amazon-video-games": {
         "als": {"factors": 128, "alpha": 40.0, "regularization": 100.0},
-        "bpr": {"factors": 127, "learning_rate": 0.05, "regularization": 0.01, "iterations": 100},
-        "warp": {"factors": 128, **_WARP, "learning_rate": 0.05},
+        **_SPARSE_PAIRS,
         "ease": {"regularization": 100.0},
     },
     "retail-rocket": {
         "als": {"factors": 128, "alpha": 40.0, "regularization": 30.0},
-        "bpr": {"factors": 127, "learning_rate": 0.05, "regularization": 0.01, "iterations": 100},
-        "warp": {"factors": 128, **_WARP, "learning_rate": 0.05},
+        **_SPARSE_PAIRS,
         "ease": {"regularization": 50.0},
     },
 }
@@ -268,6 +270,9 @@ def controls(kind: str) -> dict[str, Method]:
     table = {
         "random": Method("random order", lambda _, seed: tnr.Random(seed=seed), NO_FROZEN_TERMS),
         "popularity": Method("popularity", lambda *_: tnr.Popularity(), NO_FROZEN_TERMS, random=False),
+        "recent-popularity": Method(
+            "recent popularity", lambda *_: tnr.RecentPopularity(), NO_FROZEN_TERMS, random=False
+        ),
     }
     if kind == "ratings":
         liked = lambda *_: Restricted(tnr.Popularity(), LIKES)  # noqa: E731

@@ -7,7 +7,6 @@ import argparse
 import datetime
 import statistics
 from dataclasses import dataclass
-from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +19,9 @@ from common import environment
 from topnrank.experiments.compare.result import Cell, Comparison
 from topnrank.experiments.report.formatting import format_number, format_test, format_value, metric_label
 from topnrank.experiments.report.markdown import table
-from topnrank.experiments.statistics import PairedTest, bootstrap_interval, paired_tests
+from topnrank.experiments.statistics import PairedTest, bootstrap_intervals, paired_tests
 from topnrank.io.atomic import write_atomically
 
-LIGHTFM = ("lightfm", "lightfm-next")
-"""The second is a fork that builds with newer compilers."""
 INTRODUCTION = """# Ranking the whole catalog
 
 Every item of the catalog is ranked for every user, never a sample of them. NDCG is binary with log2 discounts, its
@@ -116,7 +113,7 @@ def scores(comparison: Comparison, rows: list[Row]) -> list[str]:
         for metric in METRICS:
             text = format_number(means[metric][place])
             shown.append(f"**{text}**" if means[metric][place] == max(means[metric]) else text)
-        low, high = bootstrap_interval(comparison.values(row.label, "catalog", METRICS[0]))
+        low, high = bootstrap_intervals([comparison.values(row.label, "catalog", METRICS[0])])[0]
         coverage = statistics.mean(facts["coverage"] for facts in row.facts)
         seconds = statistics.median(facts["cpu_seconds"] for facts in row.facts)
         last = [f"{coverage:.3f}", f"{seconds:.1f}", str(len(row.trials) or "-")]
@@ -203,12 +200,6 @@ def section(name: str, folder: Path, reference: str) -> list[str]:
     return [*lines, "### Settings", "", *chosen(rows), ""]
 
 
-def peers() -> str:
-    """Versions of the libraries compared with, where they are installed."""
-    found = {name: [d.version for d in distributions(name=name)] for name in ("scipy", "implicit", *LIGHTFM)}
-    return "".join(f", {name} {version[0]}" for name, version in found.items() if version)
-
-
 def main() -> None:
     """Writes the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -216,7 +207,7 @@ def main() -> None:
     parser.add_argument("--reference", default="TopNRank", help="the row that the others are tested against")
     parser.add_argument("--markdown", type=Path, help="write the page to this file instead of printing it")
     arguments = parser.parse_args()
-    lines = [INTRODUCTION, f"{environment()}{peers()}; {datetime.date.today().isoformat()}.", ""]
+    lines = [INTRODUCTION, f"{environment()}; {datetime.date.today().isoformat()}.", ""]
     for name in DATA:
         if (arguments.folder / name).exists():
             lines += section(name, arguments.folder, arguments.reference)

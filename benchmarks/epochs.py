@@ -25,7 +25,7 @@ MODELS: dict[str, tnr.Model] = {
     "TopNRank sigmoid": tnr.TopNRank(
         smoothing="sigmoid", truncate=True, gradient_budget=None, squared_weight=0.0, **SHARED
     ),
-    "TopNRank Laplace (default objective)": tnr.TopNRank(**SHARED),
+    "TopNRank Laplace (default objective)": tnr.TopNRank(task="rated", **SHARED),
     "TopNRank(metric='mrr')": tnr.TopNRank(metric="mrr", truncate=True, **SHARED),
     "TopNRank(metric='map')": tnr.TopNRank(metric="map", truncate=True, **SHARED),
     "TopNRank(metric='auc')": tnr.TopNRank(metric="auc", truncate=True, **SHARED),

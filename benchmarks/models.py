@@ -38,7 +38,9 @@ from common import environment
 
 METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "ndcg@20")
 SETTINGS = Path(__file__).with_name("models_settings.json")
-CONTROLS: dict[str, dict[str, Any]] = {"Random": {}, "Popularity": {}, "ItemMean": {}, "BiasedMF": {}}
+CONTROLS: dict[str, dict[str, Any]] = {
+    name: {} for name in ("Random", "Popularity", "RecentPopularity", "ItemMean", "BiasedMF")
+}
 
 
 def rows(name: str) -> dict[str, tuple[str, dict[str, Any]]]:
@@ -48,10 +50,10 @@ def rows(name: str) -> dict[str, tuple[str, dict[str, Any]]]:
         found[row] = (row.split()[0].split("(")[0].rstrip(","), by_data[name])
     for metric in ("mrr", "map", "auc"):
         found[f"TopNRank(metric='{metric}'), history"] = ("TopNRank", {"metric": metric})
-    shared = {parameter: getattr(tnr.TopNRank(), parameter) for parameter in tnr.BiasedMF().get_params()}
+    shared = {name: tnr.TopNRank(task="rated").resolve().settings[name] for name in tnr.BiasedMF().get_params()}
     found["TopNRank without its list-wise term, history"] = ("BiasedMF", shared)
-    found["TopNRank, factors"] = ("TopNRank", {"user_representation": "factors"})
-    found["**TopNRank (default), history**"] = ("TopNRank", {})
+    found["TopNRank, factors"] = ("TopNRank", {"task": "rated", "user_representation": "factors"})
+    found["**TopNRank (default), history**"] = ("TopNRank", {"task": "rated"})
     return found
 
 
@@ -66,7 +68,7 @@ def run_cell(name: str, kind: str, settings: dict[str, Any], split: int) -> list
     model: tnr.Model = getattr(tnr, kind)(**settings)
     if "num_threads" in model.get_params():
         model.set_params(num_threads=1)
-    rated = tnr.evaluate(model.fit(train), test, metrics=list(METRICS), num_threads=1)
+    rated = tnr.evaluate(model.fit(train), test, protocol="rated", metrics=list(METRICS), num_threads=1)
     everything = tnr.evaluate(model, test, protocol="catalog", metrics=["ndcg@10"], num_threads=1)
     return [*(rated[metric] for metric in METRICS), everything["ndcg@10"]]
 

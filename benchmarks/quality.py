@@ -53,7 +53,9 @@ def by_learning_rate(make: Callable[..., tnr.Model]) -> Callable[[tnr.Interactio
         found = {}
         for rate in RATES:
             try:
-                found[rate] = tnr.evaluate(make(learning_rate=rate).fit(part), held_out, metrics=["ndcg@10"])["ndcg@10"]
+                found[rate] = tnr.evaluate(
+                    make(learning_rate=rate).fit(part), held_out, protocol="rated", metrics=["ndcg@10"]
+                )["ndcg@10"]
             except tnr.DivergenceError:
                 continue
         best = max(found, key=lambda rate: found[rate])
@@ -81,7 +83,7 @@ METHODS = {
     "TopNRank.paper ReLU, not truncated": paper("relu", False),
     "TopNRank.paper sigmoid, truncated": paper("sigmoid", True),
     "TopNRank.paper sigmoid, not truncated": paper("sigmoid", False),
-    "TopNRank, user_representation='factors'": fixed(tnr.TopNRank(user_representation="factors")),
+    "TopNRank, user_representation='factors'": fixed(tnr.TopNRank(task="rated", user_representation="factors")),
     "TopNRank without its list-wise term": fixed(
         tnr.BiasedMF(
             **{
@@ -89,9 +91,9 @@ METHODS = {
             }  # same settings, squared loss
         )
     ),
-    "TopNRank, gradient='exact'": fixed(tnr.TopNRank(gradient="exact")),
+    "TopNRank, gradient='exact'": fixed(tnr.TopNRank(task="rated", gradient="exact")),
     "TopNRank, epochs by early stopping": by_early_stopping(tnr.TopNRank),
-    "**TopNRank (default)**": fixed(tnr.TopNRank()),
+    "**TopNRank (default)**": fixed(tnr.TopNRank(task="rated")),
 }
 
 
@@ -104,7 +106,7 @@ def study(data: tnr.Interactions, splits: int) -> list[str]:
         for split in range(splits):
             train, test = tnr.split_per_user(data, test=0.5, seed=split)
             model, note = choose(train)
-            result = tnr.evaluate(model.fit(train), test, metrics=METRICS)
+            result = tnr.evaluate(model.fit(train), test, protocol="rated", metrics=METRICS)
             notes.append(note)
             for metric in METRICS:
                 values[metric].append(result[metric])

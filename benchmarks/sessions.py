@@ -16,7 +16,7 @@ import topnrank as tnr
 from catalog_data import Split, load
 from catalog_methods import methods
 from common import environment
-from topnrank.experiments.statistics import bootstrap_interval
+from topnrank.experiments.statistics import bootstrap_intervals
 
 PAGE = Path(__file__).parent.parent / "docs" / "results" / "sessions.md"
 METRIC = "ndcg@10"
@@ -68,7 +68,7 @@ def measured(key: str, parts: Split) -> tuple[str, int]:
     """NDCG@10 with its interval, and the users."""
     fitted = methods("retail-rocket", "events")[key].make(dict(SETTINGS[key]), 0).fit(parts[0])
     found = tnr.evaluate(fitted, parts[1], protocol="catalog", metrics=METRIC, relevant=None, num_threads=1)
-    low, high = bootstrap_interval(found.per_user[METRIC])
+    low, high = bootstrap_intervals([found.per_user[METRIC]])[0]
     return f"{found[METRIC]:.4f} ({low:.4f} to {high:.4f})", found.n_users
 
 

@@ -40,7 +40,7 @@ def ours(spark: SparkSession, train: str, test: str, folder: Path) -> list[Step]
     kept: dict[str, Any] = {}
 
     def fit() -> None:
-        model = TopNRank(factors=FACTORS, epochs=3, batch_size=1 / 3)
+        model = TopNRank(task="rated", factors=FACTORS, epochs=3, batch_size=1 / 3)
         kept["model"] = model.fit(spark.read.parquet(train))
 
     def evaluate() -> None:

@@ -70,7 +70,7 @@ def rated(bench: Bench) -> Iterator[Measure]:
     split = bench.medium.train, bench.medium.test
     level = _value(tnr.ItemMean().fit(split[0]), split[1], "rated") + ABOVE_MEAN
     entered: Methods = {
-        "ours": (lambda passes: tnr.TopNRank(epochs=passes, num_threads=1), DOUBLING),
+        "ours": (lambda passes: tnr.TopNRank(task="rated", epochs=passes, num_threads=1), DOUBLING),
         "our BiasedMF": (lambda passes: tnr.BiasedMF(epochs=passes, num_threads=1), DOUBLING[-2:]),
     }
     if bench.peers.use("cornac", "cornac.models") is not None:

@@ -102,7 +102,7 @@ def default_against_bpr(bench: Bench, data: Named, bpr: Any) -> Iterator[Measure
     if bpr is None:
         return
     passes = bench.rounds + 1
-    model = tnr.TopNRank(epochs=passes, num_threads=1)
+    model = tnr.TopNRank(task="rated", epochs=passes, num_threads=1)
     sides = {
         "ours": running(model, data),
         "bpr": implicit_fit(make_bpr(bpr, model.factors, passes), data.matrix()),
@@ -204,7 +204,9 @@ def run_threads(bench: Bench) -> Iterator[Measure]:
     """Two threads against one: time of the clock, and the same bits at the end."""
     for data in (bench.whole, bench.large):
         yield two_threads(bench, data, "Top-N-Rank.ReLU, k=10", lambda passes, data=data: paper(data, passes))
-    yield two_threads(bench, bench.whole, "default TopNRank()", lambda passes: tnr.TopNRank(epochs=passes))
+    yield two_threads(
+        bench, bench.whole, "default TopNRank()", lambda passes: tnr.TopNRank(task="rated", epochs=passes)
+    )
 
 
 def two_threads(bench: Bench, data: Named, name: str, make: Callable[[int], tnr.TopNRank]) -> Measure:
