@@ -61,6 +61,8 @@ def evaluate(
         If no row is relevant, no user or item of the test data is known to the model, or no relevant row is left.
     """
     _check_arguments(test, num_threads)
+    ask = getattr(model, "for_rows", None)
+    model, asked = (model, "") if ask is None else ask(test)
     chosen = own_protocol(model) if one_of("protocol", protocol, ("auto", *PROTOCOLS)) == "auto" else protocol
     wanted = parse_metrics(metrics)
     relevant_test = relevance(test, relevant, getattr(model, "liked_rule_", None))
@@ -99,6 +101,7 @@ def evaluate(
         known=means_over(per_user, has_rows) | coverage,
         n_seen=ranking.n_seen,
         undefined={name: n_users - count for name, count in defined.items() if count < n_users},
+        asked=asked,
     )
 
 

@@ -57,6 +57,9 @@ class Evaluation:
     undefined: dict[str, int]
     """Of the `n_users`, how many a metric's mean leaves out because it is not defined for their lists; without zeros."""
 
+    asked: str = ""
+    """What a model with several scores was asked for, in words."""
+
     def __post_init__(self) -> None:
         if not self.n_users:
             raise DataError(
@@ -84,6 +87,7 @@ class Evaluation:
                 "gain 1 for a relevant item, cut at k or the end of the list",
                 *(NOTES[kind] for kind in kinds if kind in NOTES),
                 "tied scores count with the expected value under random order",
+                *([self.asked] if self.asked else []),
             ]
         )
         second = (
