@@ -12,7 +12,15 @@ from topnrank._typing import Float64Array
 from topnrank.data.feedback.liked import LikedRule
 from topnrank.data.interactions import Interactions
 from topnrank.errors import TopNRankError, TopNRankWarning
-from topnrank.evaluation import Evaluation, Ranker, evaluate, split_last, split_per_user, split_time
+from topnrank.evaluation import (
+    Evaluation,
+    Ranker,
+    evaluate,
+    split_last,
+    split_last_session,
+    split_per_user,
+    split_time,
+)
 from topnrank.evaluation.metrics import parse_metrics
 from topnrank.experiments.compare.competitors import CompetitorRanker
 from topnrank.experiments.compare.folder import Folder, digest
@@ -20,9 +28,9 @@ from topnrank.experiments.compare.result import Cell
 from topnrank.experiments.compare.rows import Row
 from topnrank.models.base import Model
 
-SPLITS = ("per-user", "last", "time")
-DEFAULT_TEST = {"per-user": 0.5, "last": 1, "time": 0.2}
-"""How much each split holds out by default."""
+SPLITS = ("per-user", "last", "last-session", "time")
+DEFAULT_TEST = {"per-user": 0.5, "last": 1, "last-session": 1800.0, "time": 0.2}
+"""How much each split holds out by default; of sessions the pause in seconds that ends one."""
 WARM_UP_USERS = 50
 
 
@@ -33,12 +41,14 @@ class Plan:
     data: Interactions
     split: str
     test: float
-    """A fraction of the rows, or with the split "last" a number of items"""
+    """A fraction of the rows; with the split "last" a number of items, with "last-session" the pause that ends a session"""
     seed: int
     relevant: LikedRule | None
     """One rule for all models; None: weights above 0, else every row"""
     protocols: tuple[str, ...]
     metrics: tuple[str, ...]
+    ties: str
+    """With the split "last": the rule for items of one moment"""
     one_thread: bool
     """Whether every cell runs on one thread, because several cells run at a time"""
 
@@ -49,7 +59,7 @@ class Plan:
         return {
             "data": self.data.fingerprint(),
             "topnrank": __version__,
-            **{name: getattr(self, name) for name in ("split", "test", "seed")},
+            **{name: getattr(self, name) for name in ("split", "test", "seed", "ties")},
             "relevant": None if self.relevant is None else str(self.relevant),
             "protocols": list(self.protocols),
             "metrics": list(self.metrics),
@@ -91,7 +101,9 @@ class Runner:
         plan = self.plan
         if repeat != self._repeat:
             if plan.split == "last":
-                self._parts = split_last(plan.data, test=cast(int, plan.test), seed=plan.seed)
+                self._parts = split_last(plan.data, test=cast(int, plan.test), ties=plan.ties, seed=plan.seed)
+            elif plan.split == "last-session":
+                self._parts = split_last_session(plan.data, gap=plan.test)
             elif plan.split == "time":
                 self._parts = split_time(plan.data, test=plan.test)
             else:

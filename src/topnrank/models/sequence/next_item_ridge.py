@@ -84,7 +84,7 @@ class NextItemRidge(OrderedModel):
                 "regularization": PENALTIES[MIDDLE],
                 "transitions": COUNT_WEIGHTS[2],
             }
-            return replace(chosen, **{name: first[name] for name in chosen._open() if name in first})
+            return replace(chosen, **{name: first[name] for name in chosen.open_settings() if name in first})
         few = USUAL_NEIGHBORS if self.neighbors == AUTO else int(self.neighbors)
         best = _ChoiceOfRidge(replace(chosen, neighbors=few), held_out).best()
         n_items = held_out.rest.n_items
