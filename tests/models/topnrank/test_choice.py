@@ -58,7 +58,7 @@ def test_what_the_user_sets_is_not_chosen(data):
     fixed = {"neighbors": 7, "neighbor_penalty": 33.0, "epochs": 2, "factor_weight": 0.4, "popularity": 0.0}
     model = TopNRank(**OPEN | fixed)
     recipe = model.resolve(data)
-    assert choice.choose(model, recipe, data) is recipe
+    assert not recipe.open_settings
     partly = TopNRank(**OPEN | {"neighbors": 7, "epochs": 2}).fit(data)
     assert set(partly.fitted.info.chosen) >= {"neighbor_penalty", "factor_weight", "popularity"}
     assert partly.fitted.arrays["neighbors"].shape[1] == 7
