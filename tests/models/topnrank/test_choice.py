@@ -11,6 +11,7 @@ from topnrank import DivergenceError, Interactions, NeighborRidge, RecentPopular
 from topnrank.evaluation.splits import hold_out
 from topnrank.models.recent_popularity import item_popularity
 from topnrank.models.topnrank import choice
+from topnrank.models.topnrank.recipe import CHOSEN
 
 OPEN = {"task": "catalog", "factors": 4, "negatives": 20, "num_threads": 1}
 
@@ -31,7 +32,7 @@ def learned(model):
 
 def test_the_choice_is_told_and_kept(model, data, tmp_path):
     chosen = model.fitted.info.chosen
-    assert set(chosen) == set(choice.CHOSEN)
+    assert set(chosen) == set(CHOSEN)
     model.save(tmp_path / "m.safetensors")
     loaded = tnr.load(tmp_path / "m.safetensors")
     assert loaded.fitted.info.chosen == chosen
