@@ -37,7 +37,7 @@ def table_format(path: str) -> str:
 
 def require_writable(path: str) -> None:
     """An error, before the work, when no file can be written at `path`."""
-    from topnrank.io.atomic import require_file
+    from topnrank.io.atomic import output_error, require_file
     from topnrank.io.paths import RemotePath, parse_path
 
     target = parse_path(path)
@@ -49,9 +49,8 @@ def require_writable(path: str) -> None:
         with tempfile.TemporaryFile(dir=target.parent):
             return
     except OSError as error:
-        raise OutputError(
-            f"{path}: cannot be written ({error.strerror}); create its folder or choose another place"
-        ) from None
+        sentence = f"{path}: cannot be written ({error.strerror}); create its folder or choose another place"
+        raise output_error(sentence, error, has_begun=False) from None
 
 
 def write_table(path: str, table: "pa.Table") -> None:

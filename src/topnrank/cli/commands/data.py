@@ -217,7 +217,10 @@ def _draw(path: str, title: str, lists: "Distribution", popularity: "Distributio
 
     from topnrank.io.atomic import write_atomically
 
-    figure = _figure_class()(figsize=(10, 4), layout="constrained")
+    figure_class = _figure_class()
+    from matplotlib import rc_context
+
+    figure = figure_class(figsize=(10, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
     figure.suptitle(title)
     shortest, longest = int(lists.counts.min()), int(lists.counts.max())
@@ -232,5 +235,6 @@ def _draw(path: str, title: str, lists: "Distribution", popularity: "Distributio
     for axes in (left, right):
         axes.spines[["top", "right"]].set_visible(False)
     kind = Path(path).suffix.lower().removeprefix(".")
-    metadata = {"Date": None} if kind == "svg" else None  # the same data give the same file
-    write_atomically(path, lambda temporary: figure.savefig(temporary, format=kind, dpi=150, metadata=metadata))
+    metadata = {"Date": None} if kind == "svg" else None
+    with rc_context({"svg.hashsalt": title}):  # the same data give the same file
+        write_atomically(path, lambda temporary: figure.savefig(temporary, format=kind, dpi=150, metadata=metadata))
