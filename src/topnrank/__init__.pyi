@@ -54,6 +54,9 @@ from .experiments.compare.result import (
 from .experiments.compare.run import (
     compare as compare,
 )
+from .experiments.paper.reproduce import (
+    reproduce as reproduce,
+)
 from .experiments.tuning.event_weights import (
     learn_event_weights as learn_event_weights,
 )

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from topnrank._checks import one_of
+from topnrank._html import html_table
 from topnrank._typing import Float64Array, IdArray
 from topnrank.errors import DataError
 from topnrank.evaluation.metrics import NOTES
@@ -71,6 +72,17 @@ class Evaluation:
         width = max(map(len, self.values))
         lines = [f"{name:<{width}}  {value:.4f}" for name, value in self.values.items()]
         return "\n".join([*lines, "", self.convention])
+
+    def __repr__(self) -> str:
+        means = ", ".join(f"{name} {value:.4f}" for name, value in self.values.items())
+        return f"Evaluation({self.protocol}, {self.n_users} users: {means})"
+
+    def _repr_html_(self) -> str:
+        header, columns = ["metric", "mean over users"], [self.values]
+        if self.n_users_without_rows:
+            header, columns = [*header, "over users with training rows"], [self.values, self.known]
+        rows = [[name, *(f"{values[name]:.4f}" for values in columns)] for name in self.values]
+        return html_table(header, rows, notes=[self.convention])
 
     @property
     def convention(self) -> str:

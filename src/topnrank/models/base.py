@@ -185,6 +185,22 @@ class Model(ABC):
     def __post_init__(self) -> None:
         self.check()
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Keeps `dataclass` from giving each model a repr of all its fields."""
+        super().__init_subclass__(**options)
+        if "__repr__" not in vars(cls):
+            cls.__repr__ = Model.__repr__  # type: ignore[method-assign]
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.changed_params().items())})"
+        )
+
+    def _repr_html_(self) -> str:
+        from topnrank.models.presentation import html_of_model
+
+        return html_of_model(self)
+
     @classmethod
     def search_space(cls) -> Space:
         """Values worth trying when the model is tuned, by the name of the hyper-parameter; empty where nothing is."""
@@ -203,6 +219,12 @@ class Model(ABC):
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Hyper-parameters by name; `deep` is scikit-learn's and changes nothing here."""
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
+
+    def changed_params(self) -> dict[str, Any]:
+        """The hyper-parameters that differ from the defaults."""
+        defaults = {f.name: f.default for f in dataclasses.fields(self)}  # type: ignore[arg-type]
+        params = self.get_params()
+        return {n: value for n, value in params.items() if type(value) is not type(defaults[n]) or value != defaults[n]}
 
     def set_params(self, **params: Any) -> Self:
         """Changes hyper-parameters; a fitted model stays fitted with the old ones until `fit`."""
@@ -311,10 +333,13 @@ class Model(ABC):
     def recommend_to(
         self, path: str | os.PathLike[str], users: Any = None, *, n: int = 10, **options: Unpack[RecommendOptions]
     ) -> int:
-        """As `recommend`, streamed to a Parquet file in bounded memory; returns the number of rows written."""
-        from topnrank.models.serving.recommend import recommend_parquet
+        """As `recommend`, streamed to a file in bounded memory; returns the number of rows written.
 
-        return recommend_parquet(self, path, users, n, options)
+        The name ends in .parquet, .csv or .jsonl, which gives the format.
+        """
+        from topnrank.models.serving.recommend import write_lists
+
+        return write_lists(self, path, users, n, options)
 
     def explain(self, user: Any = None, item: Any = None, *, history: Any = None) -> pa.Table:
         """Which items of a user's history, or of a `history` never seen, pulled an item up or down, and by how much.

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, final
 
 from topnrank._checks import one_of
-from topnrank.cli.files import require_writable, table_format, write_table
+from topnrank.cli.files import require_writable
 from topnrank.cli.options import (
     ALL_ROWS,
     RELEVANT,
@@ -21,6 +21,7 @@ from topnrank.cli.options import (
 from topnrank.cli.output import Output, describe, facts_table, format_value, training_facts
 from topnrank.cli.values import make_model, parse_feedback, parse_settings
 from topnrank.errors import ParameterError
+from topnrank.io.tables import table_format, write_table
 
 if TYPE_CHECKING:
     from topnrank import Interactions, Model

@@ -41,6 +41,7 @@ from topnrank.models.parameters import (
     param,
     require,
 )
+from topnrank.models.presentation import TrainingHistory
 from topnrank.models.serving.explain import Contributions, OneHistory, history_contributions
 from topnrank.scorers import Factors, History, Scorer
 from topnrank.training import Callback, Optimizer, make_optimizer
@@ -281,9 +282,9 @@ class FactorModel(Model):
         return self.fitted.info.task or "rated"
 
     @property
-    def history_(self) -> list[dict[str, float]]:
-        """One record per round of training: objective, effective N, validation metric."""
-        return self.fitted.info.history
+    def history_(self) -> TrainingHistory:
+        """One record per round of training: objective, effective N, validation metric; `history_.plot()` draws them."""
+        return TrainingHistory(self.fitted.info.history)
 
     @property
     def best_round_(self) -> int:
