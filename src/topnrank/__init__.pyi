@@ -37,6 +37,7 @@ from .errors import (
 )
 from .evaluation import (
     Evaluation as Evaluation,
+    UserFolds as UserFolds,
     evaluate as evaluate,
     split_last as split_last,
     split_last_session as split_last_session,

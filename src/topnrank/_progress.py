@@ -64,7 +64,7 @@ class _Told(ProgressBar):
     between: float
     done: float = 0.0
     text: str = ""
-    started: float = field(default_factory=time.monotonic)
+    started: float = field(default_factory=lambda: time.monotonic())
     shown: float = 0.0
     """When the state was shown last; 0 for never."""
 
@@ -114,7 +114,7 @@ class _NotebookBar(_Told):
     def show(self) -> None:
         from IPython.display import HTML, display
 
-        share = "" if not self.total else f' value="{self.done}" max="{self.total}"'
+        share = "" if not self.total else f' value="{self.done:g}" max="{self.total:g}"'
         bar = HTML(f"<progress{share}></progress> {escape(self.sentence())}")
         if self.handle is None:
             self.handle = display(bar, display_id=True)

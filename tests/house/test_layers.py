@@ -75,7 +75,7 @@ LAYERS = {
         "what users hold: parameters, `fit`, `recommend`, `save`; one folder or file for each family of models",
         f"{BELOW_MODELS} evaluation",
         "pyarrow",
-        "scipy pandas",
+        "scipy pandas sklearn",
     ),
     "experiments": Layer(
         "comparing and tuning models, statistics, reports, the paper's experiments",

@@ -46,8 +46,7 @@ def test_a_notebook_shows_a_bar_without_ipywidgets(capsys, monkeypatch):
     handle = types.SimpleNamespace(update=shown.append)
     made = types.SimpleNamespace(HTML=str, display=lambda bar, display_id: shown.append(bar) or handle)
     monkeypatch.setitem(sys.modules, "IPython.display", made)
-    monkeypatch.setattr("rich.console.Console.is_jupyter", True, raising=False)
-    monkeypatch.setattr("rich.console.Console.is_terminal", False)
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
     monkeypatch.setattr(_progress, "_SECONDS_BETWEEN_BARS", 0.0)
     with progress_bar("Training <b>", 2) as bar:
         bar.update()

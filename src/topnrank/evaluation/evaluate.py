@@ -2,16 +2,15 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from numbers import Integral
 from typing import Literal
 
 import numpy as np
 
-from topnrank._checks import one_of
+from topnrank._checks import one_of, require_integer
 from topnrank._typing import BoolArray, Float64Array
 from topnrank.data.feedback.liked import Relevant
-from topnrank.data.interactions import Interactions
-from topnrank.errors import DataError, ParameterError, TopNRankWarning
+from topnrank.data.interactions import Interactions, as_interactions
+from topnrank.errors import DataError, TopNRankWarning
 from topnrank.evaluation.labels import Ranker, check_overlap, match, relevance
 from topnrank.evaluation.metrics import ACCURACY, DEFAULT_METRICS, GRADED, Metric, parse_metrics
 from topnrank.evaluation.protocols import PROTOCOLS, Ranking, rank_catalog, rank_rated
@@ -60,7 +59,8 @@ def evaluate(
     DataError
         If no row is relevant, no user or item of the test data is known to the model, or no relevant row is left.
     """
-    _check_arguments(test, num_threads)
+    test = as_interactions(test, "evaluate")
+    require_integer("num_threads", num_threads)
     chosen = own_protocol(model) if one_of("protocol", protocol, ("auto", *PROTOCOLS)) == "auto" else protocol
     wanted = parse_metrics(metrics)
     relevant_test = relevance(test, relevant, getattr(model, "liked_rule_", None))
@@ -111,16 +111,6 @@ def means_over(per_user: Mapping[str, Float64Array], users: BoolArray) -> dict[s
     """The mean of each metric over those of the `users` for whom it is defined; NaN if there is none."""
     defined = {name: values[users & ~np.isnan(values)] for name, values in per_user.items()}
     return {name: float(values.mean()) if len(values) else float("nan") for name, values in defined.items()}
-
-
-def _check_arguments(test: object, num_threads: object) -> None:
-    if not isinstance(test, Interactions):
-        raise ParameterError(
-            f"evaluate needs Interactions, got {type(test).__name__}; make them with topnrank.read(path) or "
-            "Interactions.from_frame(frame)"
-        )
-    if not isinstance(num_threads, Integral) or num_threads < 0:
-        raise ParameterError(f"num_threads must be 0 (all) or more, got {num_threads!r}")
 
 
 def check_rows_left(n_rows: int, n_seen: int) -> None:

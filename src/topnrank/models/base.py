@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, Unpack, overload
 
 import numpy as np
 import pyarrow as pa
@@ -15,9 +15,11 @@ from topnrank._typing import Float32Array, FloatArray, IdArray, Int32Array, Int6
 from topnrank.data.feedback.liked import LikedRule, remembered_rule
 from topnrank.data.feedback.policies import Unary
 from topnrank.data.ids import IdMap
-from topnrank.data.interactions import Interactions
+from topnrank.data.interactions import Interactions, as_interactions
 from topnrank.errors import DivergenceError, NotFittedError, ParameterError, UnknownIdError
 from topnrank.kernels.jit import threads_for
+from topnrank.models.habits import takes_rows
+from topnrank.models.parameter_docs import LongDoc
 from topnrank.models.parameters import Space, check_parameters
 from topnrank.models.serving.filters import RecommendOptions
 from topnrank.scorers.neighbors import SCALE
@@ -135,7 +137,9 @@ class Model(ABC):
     """Base of all models. Subclasses are dataclasses whose fields are the hyper-parameters.
 
     scikit-learn's conventions hold: the constructor only stores and checks parameters, `fit` returns the model, what it
-    learns ends in an underscore, and `get_params`, `set_params` and `sklearn.base.clone` work.
+    learns ends in an underscore, `get_params`, `set_params` and `sklearn.base.clone` work, and so do `Pipeline` and
+    `GridSearchCV` with frames as X, no y, and `topnrank.UserFolds` as cv. There is no `predict` and no `transform`: a model
+    has lists (`recommend`) and scores of pairs (`score`). Weights of rows are part of the data, not a `sample_weight`.
     """
 
     name: ClassVar[str]
@@ -186,10 +190,16 @@ class Model(ABC):
         self.check()
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Keeps `dataclass` from giving each model a repr of all its fields."""
+        """A short repr instead of one of all fields, hyper-parameters in `help()`, frames for `fit`."""
         super().__init_subclass__(**options)
-        if "__repr__" not in vars(cls):
+        own = vars(cls)
+        if "__repr__" not in own:
             cls.__repr__ = Model.__repr__  # type: ignore[method-assign]
+        if own.get("__doc__"):
+            setattr(cls, "__doc__", LongDoc(own["__doc__"]))  # noqa: B010 (mypy takes __doc__ for text)
+        for method in ("fit", "partial_fit"):
+            if method in own:
+                setattr(cls, method, takes_rows(own[method]))
 
     def __repr__(self) -> str:
         return (
@@ -237,6 +247,16 @@ class Model(ABC):
         for name, value in params.items():
             setattr(self, name, value)
         return self
+
+    def __sklearn_tags__(self) -> Any:
+        """For scikit-learn: neither a classifier nor a regressor, and no y is needed."""
+        from sklearn.utils import Tags, TargetTags
+
+        return Tags(estimator_type=None, target_tags=TargetTags(required=False))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """For scikit-learn."""
+        return self._fitted is not None
 
     # -- what was learned ----------------------------------------------------------------------------------------------
 
@@ -293,8 +313,28 @@ class Model(ABC):
 
     # -- use ----------------------------------------------------------------------------------------------------------
 
-    def score(self, users: Any, items: Any) -> Float32Array:
-        """Scores of pairs of original ids, comparable within a user; one user or item may be paired with many."""
+    def partial_fit(self, data: Interactions) -> Self:
+        """Takes in new rows without training anew, in models that can; `data` is what `fit` takes."""
+        raise ParameterError(
+            f"{type(self).__name__} cannot take in new rows; fit it again on all rows, or use a model trained in rounds, "
+            "such as TopNRank"
+        )
+
+    @overload
+    def score(self, users: Any, items: None = None) -> float: ...
+
+    @overload
+    def score(self, users: Any, items: Any) -> Float32Array: ...
+
+    def score(self, users: Any, items: Any = None) -> Any:
+        """Scores of pairs of original ids, comparable within a user; one user or item may be paired with many.
+
+        With held-out rows alone, `score(test)`: their NDCG@10 in the task of the model, as scikit-learn's searches want it.
+        """
+        if items is None:
+            from topnrank.evaluation import evaluate
+
+            return evaluate(self, self.weigh(as_interactions(users, "score")), metrics="ndcg@10")["ndcg@10"]
         pairs = self.pair_numbers("score", users, items)
         with threads_for(len(pairs[0])):
             return self.score_pairs(*pairs)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from topnrank._checks import require_integer
 from topnrank._html import html_table, text_table
 from topnrank.data.feedback.liked import LikedRule, Relevant, rule_for
-from topnrank.data.interactions import Interactions, check_interactions
+from topnrank.data.interactions import Interactions, as_interactions
 from topnrank.errors import DivergenceError, ParameterError
 from topnrank.evaluation import evaluate, split_per_user
 from topnrank.evaluation.metrics import parse_metrics
@@ -191,7 +191,7 @@ def tune(
     progress : show a progress bar on the terminal.
     """
     load_optuna()
-    check_interactions(data)
+    data = as_interactions(data, "tune")
     require_integer("tune: trials", trials, 1)
     require_integer("tune: patience", patience, 1)
     if not (isinstance(validation, int | float) and 0.0 < validation < 1.0):

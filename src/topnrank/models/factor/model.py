@@ -13,7 +13,7 @@ from topnrank._typing import Float32Array, FloatArray, IntArray
 from topnrank.data.feedback.by_name import feedback_from, feedback_from_dict
 from topnrank.data.feedback.liked import LikedRule, Relevant, rule_for
 from topnrank.data.feedback.policies import Feedback
-from topnrank.data.interactions import Interactions, check_interactions
+from topnrank.data.interactions import Interactions
 from topnrank.engines import ENGINES
 from topnrank.errors import ParameterError
 from topnrank.kernels.top_items import pair_scores, scores_of
@@ -211,7 +211,6 @@ class FactorModel(Model):
         progress : show a progress bar on the terminal.
         callbacks : further watchers (`topnrank.training.Callback`).
         """
-        check_interactions(data)
         recipe = self._with_liked(self.resolve(data), relevant, data)
         options = RunOptions(checkpoint, progress, callbacks)
         self._fitted = fit_model(self, recipe, data, validation, metric, patience, options)
@@ -230,7 +229,6 @@ class FactorModel(Model):
         With user_representation="history" new events and new users count at once; new items are trained for `epochs`
         passes over the users who have them. What was trained before stays.
         """
-        check_interactions(data)
         require_integer("partial_fit: epochs", epochs, 0)
         self._fitted = add_rows(self, self.recipe_, data, epochs)
         return self
