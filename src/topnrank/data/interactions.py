@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from topnrank._checks import one_of, require_integer
 from topnrank._csr import indptr_from_counts, row_owner
 from topnrank._html import html_table, text_table
-from topnrank._typing import BoolArray, Float32Array, Int32Array, Int64Array, IntArray
+from topnrank._typing import BoolArray, Float32Array, IdArray, Int32Array, Int64Array, IntArray
 from topnrank.data.columns import Column, Locate, numbers, rows_of
 from topnrank.data.duplicates import DUPLICATE_RULES, CodedColumns, unique_rows
 from topnrank.data.frames import ArrowStream, Columns, as_table, resolve_columns, rows_of_table
@@ -168,6 +168,13 @@ class Interactions:
             indptr=indptr_from_counts(counts[counts > 0]),
             indices=number[self.indices],
         )
+
+    def with_users(self, ids: IdArray) -> Self:
+        """The same rows beside more users, who have none."""
+        users = IdMap.encode(np.concatenate([self.users.ids, ids]))[0]
+        counts = np.zeros(len(users), np.int64)
+        counts[users.index(self.users.ids)] = np.diff(self.indptr)
+        return replace(self, users=users, indptr=indptr_from_counts(counts))
 
     def with_weights(self, weights: Float32Array) -> Self:
         """The same rows with other weights, (n_rows,), which must be finite."""

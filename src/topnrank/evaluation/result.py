@@ -8,7 +8,7 @@ from topnrank._checks import one_of
 from topnrank._html import html_table
 from topnrank._typing import Float64Array, IdArray
 from topnrank.errors import DataError
-from topnrank.evaluation.metrics import NOTES
+from topnrank.evaluation.metrics import METRICS, NOTES
 
 CANDIDATES = {
     "rated": "rated: each user's own test items are ranked",
@@ -96,6 +96,7 @@ class Evaluation:
                 "gain 1 for a relevant item, cut at k or the end of the list",
                 *(NOTES[kind] for kind in kinds if kind in NOTES),
                 "tied scores count with the expected value under random order",
+                *(f"{kind} is a function of the caller, ties in random order" for kind in kinds if kind not in METRICS),
             ]
         )
         second = (
