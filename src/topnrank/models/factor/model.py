@@ -13,7 +13,7 @@ from topnrank._typing import Float32Array, FloatArray, IntArray
 from topnrank.data.feedback.by_name import feedback_from, feedback_from_dict
 from topnrank.data.feedback.liked import LikedRule, Relevant, rule_for
 from topnrank.data.feedback.policies import Feedback
-from topnrank.data.interactions import Interactions, check_interactions
+from topnrank.data.interactions import Interactions
 from topnrank.engines import ENGINES
 from topnrank.errors import ParameterError
 from topnrank.kernels.top_items import pair_scores, scores_of
@@ -41,6 +41,7 @@ from topnrank.models.parameters import (
     param,
     require,
 )
+from topnrank.models.presentation import TrainingHistory
 from topnrank.models.serving.explain import Contributions, OneHistory, history_contributions
 from topnrank.scorers import Factors, History, Scorer
 from topnrank.training import Callback, Optimizer, make_optimizer
@@ -210,7 +211,6 @@ class FactorModel(Model):
         progress : show a progress bar on the terminal.
         callbacks : further watchers (`topnrank.training.Callback`).
         """
-        check_interactions(data)
         recipe = self.resolve(data)
         if relevant != "auto" and data.ratings is not None:
             rule = rule_for(relevant, None, data.rating_counts) or LikedRule(float(data.ratings.min()), "every rating")
@@ -225,7 +225,6 @@ class FactorModel(Model):
         With user_representation="history" new events and new users count at once; new items are trained for `epochs`
         passes over the users who have them. What was trained before stays.
         """
-        check_interactions(data)
         require_integer("partial_fit: epochs", epochs, 0)
         self._fitted = add_rows(self, self.recipe_, data, epochs)
         return self
@@ -277,9 +276,9 @@ class FactorModel(Model):
         return self.fitted.info.task or "rated"
 
     @property
-    def history_(self) -> list[dict[str, float]]:
-        """One record per round of training: objective, effective N, validation metric."""
-        return self.fitted.info.history
+    def history_(self) -> TrainingHistory:
+        """One record per round of training: objective, effective N, validation metric; `history_.plot()` draws them."""
+        return TrainingHistory(self.fitted.info.history)
 
     @property
     def best_round_(self) -> int:
