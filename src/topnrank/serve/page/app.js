@@ -130,6 +130,7 @@ async function loadMap() {
   const { model } = state.settings;
   if (mapped === model) return;
   mapped = model;
+  if (!state.models.find((one) => one.name === model).similar) return set({ points: [] }); // a model that knows no likeness has no map
   const answer = await ask("map", (signal) => get("v1/map", { model, n: 2000 }, signal));
   if (answer === null) mapped = null;
   else set({ points: answer.items.map((point) => ({ ...point, ...facts(point) })) });

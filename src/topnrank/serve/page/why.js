@@ -39,7 +39,7 @@ export class Why extends Component {
     if (!row) return null;
     const fits = why && why.item === selected.item && why.model === selected.model;
     return html`
-      <section class="why" aria-labelledby="why-title">
+      <section class="why" aria-labelledby="why-title" data-item=${selected.item}>
         <header>
           <${Cover} item=${row} groups=${groups} />
           <h2 id="why-title">Why ${row.title}?<small>${[about(row), fits && `${counted(why.popularity, "training row")}`].filter(Boolean).join(" · ")}</small></h2>
