@@ -1,6 +1,6 @@
 """Fills the cache of compiled kernels with what serving and refreshing need: run while an image is built.
 
-It trains models on a little made-up data, serves each of them in this process, asks for lists, and updates one with new rows.
+It trains models on a few made-up rows, asks each of them for lists as the server does, and updates one with new rows.
 """
 
 import tempfile
@@ -24,3 +24,4 @@ with tempfile.TemporaryDirectory() as folder:
         served = Served.load(name, path, Facts())  # answers for a history and for a known user
         served.scores_of_user(-1, seen_too=False)
         print(f"{name}: ready", flush=True)
+    tnr.load(Path(folder) / "top-n-rank.safetensors").partial_fit(tnr.synthetic(5, 40, 60, seed=2))

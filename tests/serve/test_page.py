@@ -128,9 +128,9 @@ def test_picks_by_keyboard_alone(visit, serving, address):
     for item in likes:
         page.keyboard.press("/")
         page.keyboard.type(titles[item].rpartition(" (")[0], delay=2)
-        page.wait_for_selector("#found:not([hidden])")
-        option = page.locator("[role=option]").first
-        assert option.inner_text().find(titles[item].rpartition(" (")[0]) >= 0
+        option = page.locator("[role=option]:first-child", has_text=titles[item].rpartition(" (")[0])
+        option.wait_for()
+        page.get_by_text("1 found", exact=True).wait_for(state="attached")
         assert page.locator("#search").get_attribute("aria-activedescendant") == option.get_attribute("id")
         page.keyboard.press("Enter")
         page.wait_for_selector("#found", state="hidden")
@@ -298,11 +298,13 @@ def test_rounded_parts_add_up_whatever_they_are(visit):
         const { roundedParts } = await import('./parts.js');
         const wrong = [];
         for (let seed = 1; seed < 400; seed++) {
-            const parts = [...Array(1 + seed % 9).keys()].map(k => Math.sin(seed * 12.9898 + k * 78.233) * 10 ** (seed % 4 - 2));
+            const places = [...Array(1 + seed % 9).keys()];
+            const parts = places.map(k => Math.sin(seed * 12.9898 + k * 78.233) * 10 ** (seed % 4 - 2));
             const sum = parts.reduce((a, b) => a + b, 0);
             const shown = roundedParts(parts, sum, 3).map(value => Math.round(value * 1000));
             const total = shown.reduce((a, b) => a + b, 0);
-            if (total !== Math.round(sum * 1000) || shown.some((one, k) => Math.abs(one - 1000 * parts[k]) > 1)) wrong.push(parts);
+            const far = shown.some((one, k) => Math.abs(one - 1000 * parts[k]) > 1);
+            if (total !== Math.round(sum * 1000) || far) wrong.push(parts);
         }
         return wrong;
     }""")

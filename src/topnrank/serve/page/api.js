@@ -25,14 +25,15 @@ export function keepKey(key) {
 async function call(path, options = {}) {
   const headers = { ...options.headers };
   if (hasKey()) headers.Authorization = `Bearer ${sessionStorage.getItem(KEY)}`;
-  let answer;
+  let [answer, body] = [];
   try {
     answer = await fetch(path, { ...options, headers });
+    const text = await answer.text();
+    body = answer.ok || text.startsWith("{") ? JSON.parse(text) : {}; // an error of a proxy is no JSON
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new ServerError(0, "The server does not answer; is it still running?");
   }
-  const body = await answer.json().catch(() => ({}));
   if (!answer.ok) throw new ServerError(answer.status, body.detail ?? body.title ?? `The server answered ${answer.status}.`);
   return body;
 }

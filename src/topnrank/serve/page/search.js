@@ -7,7 +7,7 @@ import { LIKE } from "./taste.js";
 const WAIT_MS = 80;
 
 export class Search extends Component {
-  state = { text: "", found: [], open: false, active: 0, said: "" };
+  state = { text: "", found: [], foundFor: "", open: false, active: 0, said: "" };
 
   type = (event) => {
     const text = event.target.value;
@@ -22,7 +22,7 @@ export class Search extends Component {
     if (!text.trim()) return this.setState({ found: [], open: false, said: "" });
     try {
       const { items } = await get("v1/items", { q: text.trim(), n: 8, fields: "year" }, this.asked.signal);
-      this.setState({ found: items.map(facts), open: true, active: 0, said: items.length ? `${items.length} found` : "Nothing found" });
+      this.setState({ found: items.map(facts), foundFor: text, open: true, active: 0, said: items.length ? `${items.length} found` : "Nothing found" });
     } catch (error) {
       if (error.name !== "AbortError") this.setState({ found: [], open: true, said: error.message });
     }
@@ -35,15 +35,15 @@ export class Search extends Component {
   }
 
   key = (event) => {
-    const { found, open, active } = this.state;
+    const { text, found, foundFor, open, active } = this.state;
     const to = { ArrowDown: open ? active + 1 : active, ArrowUp: active - 1 }[event.key];
     if (to !== undefined && found.length) {
       event.preventDefault();
       this.setState({ open: true, active: (to + found.length) % found.length });
     } else if (event.key === "Enter") {
       event.preventDefault();
-      if (open && found[active]) this.choose(found[active]);
-      else this.look(this.state.text);
+      if (open && found[active] && foundFor === text) this.choose(found[active]);
+      else this.look(text); // what is shown belongs to fewer letters, or nothing is shown
     } else if (event.key === "Escape") {
       event.preventDefault();
       this.setState(open ? { open: false } : { text: "", found: [] });
