@@ -59,6 +59,8 @@ class FitInfo:
     """EASE: whether dislikes are predictors"""
     chosen: dict[str, Any] | None = None
     """Settings that were chosen on held-out rows: what "auto" became, by name"""
+    following: dict[str, Any] | None = None
+    """TopNRank: the settings of the scores of what comes next"""
     half_life_days: float | str | None = None
     """RecentPopularity: after how many days a row counts half, or "never" """
     history: list[dict[str, float]] = field(default_factory=list)

@@ -18,7 +18,7 @@ from topnrank.engines import ENGINES
 from topnrank.errors import ParameterError
 from topnrank.kernels.top_items import pair_scores, scores_of
 from topnrank.losses.base import Objective
-from topnrank.models.base import Model
+from topnrank.models.base import Fitted, Model
 from topnrank.models.factor.new_users import score_histories
 from topnrank.models.factor.partial_fit import add_rows
 from topnrank.models.factor.prepare import Selection
@@ -149,6 +149,10 @@ class FactorModel(Model):
     def choose(self, recipe: Recipe, data: Interactions) -> Recipe:
         """`recipe` with the settings that are chosen by ranking rows held out of `data`, where the model has such."""
         return recipe
+
+    def completed(self, fitted: Fitted, data: Interactions) -> Fitted:
+        """The fitted state with what is learned beside the recipe, where the model has such; `data` have weights."""
+        return fitted
 
     def _recipe(self, task: Task, chosen: Mapping[str, Any], objective: Objective, selection: Selection) -> Recipe:
         """The recipe with the values `chosen` in place of the fields of those names."""
