@@ -13,7 +13,7 @@ from topnrank._typing import Float32Array, FloatArray, IntArray
 from topnrank.data.feedback.by_name import feedback_from, feedback_from_dict
 from topnrank.data.feedback.liked import LikedRule, Relevant, rule_for
 from topnrank.data.feedback.policies import Feedback
-from topnrank.data.interactions import Interactions, check_interactions
+from topnrank.data.interactions import Interactions
 from topnrank.engines import ENGINES
 from topnrank.errors import ParameterError
 from topnrank.kernels.top_items import pair_scores, scores_of
@@ -41,6 +41,8 @@ from topnrank.models.parameters import (
     param,
     require,
 )
+from topnrank.models.presentation import TrainingHistory
+from topnrank.models.sequence.links import NEXT_BIAS
 from topnrank.models.serving.explain import Contributions, OneHistory, history_contributions
 from topnrank.scorers import Factors, History, Scorer
 from topnrank.training import Callback, Optimizer, make_optimizer
@@ -214,18 +216,13 @@ class FactorModel(Model):
         progress : show a progress bar on the terminal.
         callbacks : further watchers (`topnrank.training.Callback`).
         """
-        check_interactions(data)
-        recipe = self._with_liked(self.resolve(data), relevant, data)
+        recipe = self.resolve(data)
+        if relevant != "auto" and data.ratings is not None:
+            rule = rule_for(relevant, None, data.rating_counts) or LikedRule(float(data.ratings.min()), "every rating")
+            recipe = recipe.with_liked(rule, learn=self.feedback is None and recipe.task == "catalog")
         options = RunOptions(checkpoint, progress, callbacks)
         self._fitted = fit_model(self, recipe, data, validation, metric, patience, options)
         return self
-
-    def _with_liked(self, recipe: Recipe, relevant: Relevant, data: Interactions) -> Recipe:
-        """The recipe with what the user said is liked, where the data have ratings."""
-        if relevant == "auto" or data.ratings is None:
-            return recipe
-        rule = rule_for(relevant, None, data.rating_counts) or LikedRule(float(data.ratings.min()), "every rating")
-        return recipe.with_liked(rule, learn=self.feedback is None and recipe.task == "catalog")
 
     def partial_fit(self, data: Interactions, *, epochs: int = 5) -> Self:
         """Takes in new rows, of known and new users and items, without training anew (`models/factor/partial_fit.py`).
@@ -233,7 +230,6 @@ class FactorModel(Model):
         With user_representation="history" new events and new users count at once; new items are trained for `epochs`
         passes over the users who have them. What was trained before stays.
         """
-        check_interactions(data)
         require_integer("partial_fit: epochs", epochs, 0)
         self._fitted = add_rows(self, self.recipe_, data, epochs)
         return self
@@ -285,9 +281,9 @@ class FactorModel(Model):
         return self.fitted.info.task or "rated"
 
     @property
-    def history_(self) -> list[dict[str, float]]:
-        """One record per round of training: objective, effective N, validation metric."""
-        return self.fitted.info.history
+    def history_(self) -> TrainingHistory:
+        """One record per round of training: objective, effective N, validation metric; `history_.plot()` draws them."""
+        return TrainingHistory(self.fitted.info.history)
 
     @property
     def best_round_(self) -> int:
@@ -295,13 +291,19 @@ class FactorModel(Model):
         return int(self.fitted.info.best_round or 0)
 
     def score_block(self, users: IntArray) -> Float32Array:
-        """(len(users), n_items) U V' + b, plus the neighbors' part."""
+        """(len(users), n_items) U V' + b, plus the neighbors' part; or where the model has them, scores of what comes next."""
         arrays = self.fitted.arrays
+        if NEXT_BIAS in arrays:
+            return self.next_block(users)
         factors, items, bias = arrays["user_factors"][users], arrays["item_factors"], arrays["item_bias"]
         block = scores_of(*(part.astype(np.float32, copy=False) for part in (factors, items, bias)))
         if (neighbors := neighbor_term(self.fitted)) is not None:
             neighbors.add_to(block, users)
         return block
+
+    def next_block(self, users: IntArray) -> Float32Array:
+        """(len(users), n_items) scores of what comes next, for models that have such."""
+        raise NotImplementedError
 
     def score_pairs(self, users: IntArray, items: IntArray) -> Float32Array:
         """<u, v> + b of pairs. An item of the user's own history is scored like any other, its own part included."""

@@ -9,7 +9,7 @@ import numpy as np
 from topnrank._checks import is_number
 from topnrank._typing import Float32Array, FloatArray, Int64Array, IntArray
 from topnrank.data.feedback.policies import Feedback
-from topnrank.data.interactions import Interactions, check_interactions
+from topnrank.data.interactions import Interactions
 from topnrank.errors import ParameterError
 from topnrank.kernels.jit import threads
 from topnrank.models.base import Fitted
@@ -72,7 +72,6 @@ class OrderedModel(LikesModel):
     def fit(self, data: Interactions) -> Self:
         """Chooses what is "auto" on held-out last items, and learns from all rows; closed form."""
         self.check()
-        check_interactions(data)
         weighted, info = self.weighted(data)
         timeline = self.timeline(weighted)
         with threads(self.num_threads):
@@ -88,7 +87,6 @@ class OrderedModel(LikesModel):
 
         A user and item that come again count at their latest row. Nothing is chosen anew; for that, `fit` all rows.
         """
-        check_interactions(data)
         whole = joined(self, data)
         settings = self.settings_
         explicit = replace(self, **settings)

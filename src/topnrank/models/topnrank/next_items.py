@@ -130,7 +130,15 @@ def come_after(fitted: Fitted, rows: Interactions) -> bool:
     return bool(not known.any() or (rows.timestamps[known] >= last[users[known]]).mean() >= AFTER)
 
 
-def without_next(fitted: Fitted) -> Fitted:
+@dataclass(frozen=True)
+class _AnyTime:
     """The state without the scores of what comes next."""
+
+    fitted: Fitted
+
+
+def without_next(fitted: Fitted) -> Fitted:
+    """The state without the scores of what comes next, made once."""
     arrays = {name: array for name, array in fitted.arrays.items() if name not in (*LINKS, PAST, NEXT_BIAS)}
-    return Fitted(fitted.users, fitted.items, fitted.indptr, fitted.indices, arrays, fitted.info)
+    made = Fitted(fitted.users, fitted.items, fitted.indptr, fitted.indices, arrays, fitted.info)
+    return fitted.cached(_AnyTime, lambda: _AnyTime(made)).fitted
