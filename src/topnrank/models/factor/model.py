@@ -291,7 +291,7 @@ class FactorModel(Model):
         return int(self.fitted.info.best_round or 0)
 
     def score_block(self, users: IntArray) -> Float32Array:
-        """(len(users), n_items) U V' + b, plus the neighbors' part; or where the model has them, scores of what comes next."""
+        """(len(users), n_items) U V' + b, plus the neighbors' part; or scores of what comes next, where there are such."""
         arrays = self.fitted.arrays
         if NEXT_BIAS in arrays:
             return self.next_block(users)
