@@ -11,7 +11,7 @@ from topnrank.data.feedback.policies import Feedback
 from topnrank.engines import Problem, State
 from topnrank.losses.base import Objective
 from topnrank.models.factor.prepare import NO_FROZEN_TERMS, FrozenTerms, Selection
-from topnrank.scorers import History, Scorer, TrainingLists, UpdateRule
+from topnrank.scorers import Factors, History, Scorer, TrainingLists, UpdateRule
 from topnrank.scorers.neighbors import SCALE
 from topnrank.training import AdaGrad, Optimizer, Schedule
 from topnrank.training.schedule import batch_count
@@ -76,6 +76,11 @@ class Recipe:
     def with_channels(self, channels: int) -> Scorer:
         """The scorer for histories that know `channels` numbers of a row beside its item."""
         return replace(self.scorer, channels=channels) if isinstance(self.scorer, History) else self.scorer
+
+    def with_factors(self, factors: int) -> "Recipe":
+        """With vectors of that length."""
+        assert isinstance(self.scorer, Factors | History)
+        return replace(self, scorer=replace(self.scorer, factors=factors))
 
     def problem(self, lists: TrainingLists, frozen: FrozenTerms = NO_FROZEN_TERMS) -> Problem:
         """Scorer, objective, lists and update rules as the engines take them."""
