@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from topnrank.errors import DataError, OutputError
+from topnrank.errors import DataError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,7 +30,7 @@ _SAMPLE = 1 << 16
 
 def require_writable(path: str) -> None:
     """An error, before the work, when no file can be written at `path`."""
-    from topnrank.io.atomic import require_file
+    from topnrank.io.atomic import output_error, require_file
     from topnrank.io.paths import RemotePath, parse_path
 
     target = parse_path(path)
@@ -42,9 +42,8 @@ def require_writable(path: str) -> None:
         with tempfile.TemporaryFile(dir=target.parent):
             return
     except OSError as error:
-        raise OutputError(
-            f"{path}: cannot be written ({error.strerror}); create its folder or choose another place"
-        ) from None
+        sentence = f"{path}: cannot be written ({error.strerror}); create its folder or choose another place"
+        raise output_error(sentence, error, has_begun=False) from None
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -71,6 +71,8 @@ def evaluate(
     test = test if isinstance(test, Interactions) else as_interactions(test, "evaluate")
     require_integer("num_threads", num_threads)
     model = model if hasattr(model, "score_block") else as_ranker(model, train)
+    ask = getattr(model, "for_rows", None)
+    model, asked = (model, "") if ask is None else ask(test)
     chosen = own_protocol(model) if one_of("protocol", protocol, ("auto", *PROTOCOLS)) == "auto" else protocol
     wanted = parse_metrics(metrics)
     relevant_test = relevance(test, relevant, getattr(model, "liked_rule_", None))
@@ -113,6 +115,7 @@ def evaluate(
         known=means_over(per_user, has_rows) | coverage,
         n_seen=ranking.n_seen,
         undefined={name: n_users - count for name, count in defined.items() if count < n_users},
+        asked=asked,
     )
 
 

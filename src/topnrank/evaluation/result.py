@@ -58,6 +58,9 @@ class Evaluation:
     undefined: dict[str, int]
     """Of the `n_users`, how many a metric's mean leaves out because it is not defined for their lists; without zeros."""
 
+    asked: str = ""
+    """What a model with several scores was asked for, in words."""
+
     def __post_init__(self) -> None:
         if not self.n_users:
             raise DataError(
@@ -97,6 +100,7 @@ class Evaluation:
                 *(NOTES[kind] for kind in kinds if kind in NOTES),
                 "tied scores count with the expected value under random order",
                 *(f"{kind} is a function of the caller, ties in random order" for kind in kinds if kind not in METRICS),
+                *([self.asked] if self.asked else []),
             ]
         )
         second = (

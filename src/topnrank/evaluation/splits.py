@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime
 
 import numpy as np
 
-from topnrank._checks import require_number
+from topnrank._checks import require_integer, require_number
 from topnrank._typing import BoolArray, Int64Array
 from topnrank.data.interactions import Interactions
 from topnrank.data.order import TimedItems, id_words, oldest_first, pair_draws, times_of
@@ -26,7 +26,7 @@ def split_per_user(data: Interactions, *, test: float = 0.5, seed: int = 0) -> S
     An item's draw depends only on seed, user id and item id, not on other users, other items or the order of rows.
     """
     _check_fraction(test)
-    _check_seed(seed)
+    require_integer("seed", seed)
     pairs = np.flatnonzero(data.pair_starts)
     users = data.user_index[pairs]
     draws = pair_draws(data, pairs, seed)
@@ -76,7 +76,7 @@ def split_last(data: Interactions, *, test: int = 1, ties: str = "random", seed:
     """
     if isinstance(test, bool) or not isinstance(test, (int, np.integer)) or test < 1:
         raise ParameterError(f"test must be an integer number of items per user, at least 1, got {test!r}")
-    _check_seed(seed)
+    require_integer("seed", seed)
     events = TimedItems.of(data, times_of(data, "split_last", "split_per_user"))
     counts = np.bincount(events.users, minlength=data.n_users)
     n_test = np.minimum(int(test), np.maximum(counts - 1, 0))
@@ -163,8 +163,3 @@ def _parts(data: Interactions, chosen: BoolArray, rule: str) -> Split:
 def _check_fraction(test: float) -> None:
     if not isinstance(test, (int, float, np.number)) or not 0 < test < 1:
         raise ParameterError(f"test must be a fraction between 0 and 1, both excluded, got {test!r}")
-
-
-def _check_seed(seed: int) -> None:
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise ParameterError(f"seed must be an integer of at least 0, got {seed!r}")

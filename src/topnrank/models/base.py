@@ -59,6 +59,8 @@ class FitInfo:
     """EASE: whether dislikes are predictors"""
     chosen: dict[str, Any] | None = None
     """Settings that were chosen on held-out rows: what "auto" became, by name"""
+    following: dict[str, Any] | None = None
+    """TopNRank: the settings of the scores of what comes next"""
     half_life_days: float | str | None = None
     """RecentPopularity: after how many days a row counts half, or "never" """
     history: list[dict[str, float]] = field(default_factory=list)
@@ -442,14 +444,15 @@ class Model(ABC):
 
     def user_numbers(self, ids: Any) -> Int64Array:
         """Numbers of user ids; UnknownIdError names those the model does not know."""
-        return _numbers(self.fitted.users, ids, "user")
+        return numbers_of(self.fitted.users, ids, "user")
 
     def item_numbers(self, ids: Any) -> Int64Array:
         """Numbers of item ids; UnknownIdError names those the model does not know."""
-        return _numbers(self.fitted.items, ids, "item")
+        return numbers_of(self.fitted.items, ids, "item")
 
 
-def _numbers(known: IdMap, ids: Any, what: str) -> Int64Array:
+def numbers_of(known: IdMap, ids: Any, what: str) -> Int64Array:
+    """Numbers of the ids of users or items; UnknownIdError names those that are not `known`."""
     numbers = known.index(ids)
     if (numbers < 0).any():
         wanted = np.atleast_1d(np.asarray(ids, dtype=object))

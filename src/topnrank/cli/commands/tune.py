@@ -5,19 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from topnrank._checks import one_of
 from topnrank.cli.files import require_writable
-from topnrank.cli.options import (
-    ALL_ROWS,
-    RELEVANT,
-    Filters,
-    ReadOptions,
-    argument,
-    fraction,
-    option,
-    relevant_of,
-    with_options,
-)
+from topnrank.cli.options import Filters, ReadOptions, argument, fraction, option, with_options
 from topnrank.cli.output import Output, facts_table, format_value, list_table
-from topnrank.cli.values import make_model, parse_feedback, parse_settings
+from topnrank.cli.values import ALL_ROWS, RELEVANT, make_model, parse_feedback, parse_settings, relevant_of
 from topnrank.errors import ParameterError
 
 if TYPE_CHECKING:

@@ -93,7 +93,10 @@ def make_rows(models: Models, *, controls: bool, times: bool, task: Task) -> tup
     """
     check_rows(models)
     named = isinstance(models, Mapping)
-    given = [_for_task(model, task) for model in (models.values() if isinstance(models, Mapping) else models)]
+    given = list(models.values() if isinstance(models, Mapping) else models)
+    for place, model in enumerate(given):
+        if isinstance(model, TopNRank) and requested_task(model) is None:
+            given[place] = type(model)(**model.get_params() | {"task": task})
     kinds = [str(getattr(model, "name", type(model).__name__)) for model in given]
     names = [str(name) for name in models] if named else kinds
     rows = [Row(name, model, parameters_of(model), kind) for name, model, kind in zip(names, given, kinds, strict=True)]
@@ -115,13 +118,6 @@ def make_rows(models: Models, *, controls: bool, times: bool, task: Task) -> tup
     if not rows:
         raise ParameterError("compare needs at least one model, got none")
     return tuple(rows)
-
-
-def _for_task(model: Model | Competitor, task: Task) -> Model | Competitor:
-    """The model, or where its task is open one like it for this task."""
-    if isinstance(model, TopNRank) and requested_task(model) is None:
-        return type(model)(**model.get_params() | {"task": task})
-    return model
 
 
 def _with_distinct_names(rows: Sequence[Row]) -> list[Row]:

@@ -18,7 +18,7 @@ from topnrank.engines import ENGINES
 from topnrank.errors import ParameterError
 from topnrank.kernels.top_items import pair_scores, scores_of
 from topnrank.losses.base import Objective
-from topnrank.models.base import Model
+from topnrank.models.base import Fitted, Model
 from topnrank.models.factor.new_users import score_histories
 from topnrank.models.factor.partial_fit import add_rows
 from topnrank.models.factor.prepare import Selection
@@ -151,6 +151,10 @@ class FactorModel(Model):
         """`recipe` with the settings that are chosen by ranking rows held out of `data`, where the model has such."""
         return recipe
 
+    def completed(self, fitted: Fitted, data: Interactions) -> Fitted:
+        """The fitted state with what is learned beside the recipe, where the model has such; `data` have weights."""
+        return fitted
+
     def _recipe(self, task: Task, chosen: Mapping[str, Any], objective: Objective, selection: Selection) -> Recipe:
         """The recipe with the values `chosen` in place of the fields of those names."""
         settings = {**self.get_params(), **chosen}
@@ -212,17 +216,13 @@ class FactorModel(Model):
         progress : show a progress bar on the terminal.
         callbacks : further watchers (`topnrank.training.Callback`).
         """
-        recipe = self._with_liked(self.resolve(data), relevant, data)
+        recipe = self.resolve(data)
+        if relevant != "auto" and data.ratings is not None:
+            rule = rule_for(relevant, None, data.rating_counts) or LikedRule(float(data.ratings.min()), "every rating")
+            recipe = recipe.with_liked(rule, learn=self.feedback is None and recipe.task == "catalog")
         options = RunOptions(checkpoint, progress, callbacks)
         self._fitted = fit_model(self, recipe, data, validation, metric, patience, options)
         return self
-
-    def _with_liked(self, recipe: Recipe, relevant: Relevant, data: Interactions) -> Recipe:
-        """The recipe with what the user said is liked, where the data have ratings."""
-        if relevant == "auto" or data.ratings is None:
-            return recipe
-        rule = rule_for(relevant, None, data.rating_counts) or LikedRule(float(data.ratings.min()), "every rating")
-        return recipe.with_liked(rule, learn=self.feedback is None and recipe.task == "catalog")
 
     def partial_fit(self, data: Interactions, *, epochs: int = 5) -> Self:
         """Takes in new rows, of known and new users and items, without training anew (`models/factor/partial_fit.py`).
