@@ -3,7 +3,7 @@
 Without `popularity` and `diversity` a list is that of `model.recommend`, to the bit: the same scores by the same kernels.
 """
 
-import secrets
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -69,7 +69,8 @@ async def known_of(served: Served, taste: Taste, store: EventStore | None) -> Kn
     number = user_number(model, taste.user)
     kept = None
     if store is not None:
-        through = served.events_through.get(store.identity, 0)
+        # nothing was trained on of a user without training rows
+        through = 0 if number < 0 else served.events_through.get(store.identity, 0)
         kept = await store.of_user(str(taste.user), through, MAX_HISTORY)
         if kept.forgotten > served.events_through.get(f"{store.identity} forgotten", 0):
             number = -1
@@ -126,7 +127,7 @@ def answer_of(
 ) -> Answer:
     """A list with where it comes from; `begin` is when the work on it began."""
     return Answer(
-        id=f"r_{secrets.token_hex(8)}",
+        id=f"r_{os.urandom(8).hex()}",
         model=served.name,
         version=served.version,
         source=source,
