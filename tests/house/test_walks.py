@@ -30,7 +30,7 @@ def test_recommend():
 
 
 def test_fit():
-    check(fit, 102)
+    check(fit, 80)
 
 
 @pytest.mark.usefixtures("capsys")

@@ -14,6 +14,7 @@ Python code without checking for errors, and a pending Ctrl-C raised there crash
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
@@ -110,22 +111,22 @@ def thread_count(num_threads: int) -> int:
     return min(num_threads or most, most)
 
 
+@dataclass
 class threads:  # noqa: N801 (called like a function)
     """A context in which parallel kernels use `num_threads` threads, at most as many as there are; 0 for all of them.
 
     A class, and not a generator with `contextmanager`, because it is entered for every batch.
     """
 
-    def __init__(self, num_threads: int) -> None:
-        self._wanted = thread_count(num_threads)
+    num_threads: int
 
     def __enter__(self) -> None:
         self._before = numba.get_num_threads()
-        if self._before != self._wanted:
-            numba.set_num_threads(self._wanted)
+        if self._before != (wanted := thread_count(self.num_threads)):
+            numba.set_num_threads(wanted)
 
     def __exit__(self, *_: object) -> None:
-        if self._before != self._wanted:
+        if self._before != numba.get_num_threads():
             numba.set_num_threads(self._before)
 
 

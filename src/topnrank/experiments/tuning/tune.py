@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
 from topnrank._checks import require_integer
@@ -85,7 +85,7 @@ class TunePlan:
             kept.pop(free, None)
         space = {name: repr(values) for name, values in self.space.items()}
         numbers = {name: getattr(self, name) for name in ("metric", "validation", "patience", "seed", "rounds")}
-        liked = self.relevant.to_dict() if isinstance(self.relevant, LikedRule) else self.relevant
+        liked = asdict(self.relevant) if isinstance(self.relevant, LikedRule) else self.relevant
         facts = {"data": data.fingerprint(), "model": self.base.name, "relevant": liked}
         return {**facts, **numbers, "space": space, "kept": kept}
 

@@ -211,17 +211,13 @@ class FactorModel(Model):
         callbacks : further watchers (`topnrank.training.Callback`).
         """
         check_interactions(data)
-        recipe = self._with_liked(self.resolve(data), relevant, data)
+        recipe = self.resolve(data)
+        if relevant != "auto" and data.ratings is not None:
+            rule = rule_for(relevant, None, data.rating_counts) or LikedRule(float(data.ratings.min()), "every rating")
+            recipe = recipe.with_liked(rule, learn=self.feedback is None and recipe.task == "catalog")
         options = RunOptions(checkpoint, progress, callbacks)
         self._fitted = fit_model(self, recipe, data, validation, metric, patience, options)
         return self
-
-    def _with_liked(self, recipe: Recipe, relevant: Relevant, data: Interactions) -> Recipe:
-        """The recipe with what the user said is liked, where the data have ratings."""
-        if relevant == "auto" or data.ratings is None:
-            return recipe
-        rule = rule_for(relevant, None, data.rating_counts) or LikedRule(float(data.ratings.min()), "every rating")
-        return recipe.with_liked(rule, learn=self.feedback is None and recipe.task == "catalog")
 
     def partial_fit(self, data: Interactions, *, epochs: int = 5) -> Self:
         """Takes in new rows, of known and new users and items, without training anew (`models/factor/partial_fit.py`).

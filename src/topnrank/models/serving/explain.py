@@ -15,7 +15,7 @@ from topnrank._typing import Float64Array, FloatArray, Int64Array, IntArray
 from topnrank.errors import ParameterError
 from topnrank.models.base import Model
 from topnrank.models.factor.fitted import VALUES
-from topnrank.models.factor.new_users import channels_of, history_recency_weights, liked_part, residuals_of
+from topnrank.models.factor.new_users import history_recency_weights, liked_part, residuals_of
 from topnrank.models.linear.neighbors import RECENCY_WEIGHTS, neighbor_term
 from topnrank.models.sequence.links import PAST
 from topnrank.models.serving.histories import one_history
@@ -49,7 +49,7 @@ class OneHistory(NamedTuple):
 
 def history_contributions(model: "FactorModel", history: OneHistory, targets: IntArray) -> Contributions:
     """The parts of a model of histories: those of the factors, and those of the neighbors where it has them."""
-    scorer, items = model.recipe_.with_channels(channels_of(model)), history.items
+    scorer, items = model.recipe_.scorer, history.items
     if not isinstance(scorer, History):
         raise ParameterError(
             f"explain: this {type(model).__name__} has free user vectors, in which a user's items cannot be told apart; "

@@ -1,16 +1,17 @@
 """TopNRank: the library's model."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, final
 
 from topnrank._checks import one_of
 from topnrank.data.feedback.policies import LIKED_FROM, Threshold
 from topnrank.data.interactions import Interactions
-from topnrank.losses import Objective, StepFunction
+from topnrank.losses import Objective, StepFunction, make_step
 from topnrank.models.factor.model import PENALTIES, FactorModel
 from topnrank.models.factor.prepare import Selection
 from topnrank.models.factor.recipe import Recipe
+from topnrank.models.linear.neighbors import Ridge
 from topnrank.models.parameters import (
     AUTO,
     FLAG,
@@ -26,16 +27,16 @@ from topnrank.models.parameters import (
 )
 from topnrank.models.topnrank.choice import choose
 from topnrank.models.topnrank.recipe import (
+    CATALOG_LENGTH_POWER,
     CATALOG_SPACE,
-    METRICS,
+    CHOSEN,
+    LOSSES,
     OPEN_TASK,
     SETTINGS,
     TASKS,
     check_combinations,
     discount_power,
     feedback_of_fitted,
-    make_objective,
-    make_selection,
     requested_task,
     resolve_settings,
 )
@@ -71,7 +72,7 @@ class TopNRank(FactorModel):
     n: int = param(20, integer())
     """N: the length of the list that matters. In the paper the cut of wDCG@N; with `gradient_budget` the
     size of the gradient."""
-    metric: str = param("dcg", one_word(*METRICS))
+    metric: str = param("dcg", one_word(*LOSSES))
     """What is smoothed: "dcg" (the paper), "mrr" (the first liked item), "map" (all liked items) or "auc" (liked first)."""
     smoothing: str | StepFunction = "laplace"
     """Step function of the ranks: "relu", "sigmoid", "laplace", "ramp", or an object with h(x) and dh(x) (then O(m^2))."""
@@ -162,11 +163,39 @@ class TopNRank(FactorModel):
             if task == "catalog" and self.feedback is None:
                 settings["feedback"] = feedback_of_fitted(self._fitted.info)
         check_combinations(self, task, settings)
-        return self._recipe(task, settings, make_objective(self, task, settings), make_selection(self, task, settings))
+        shared: dict[str, Any] = {
+            "step": make_step(self.smoothing, settings.get("steepness", self.steepness)),
+            "n": self.n,
+            "truncate": self.truncate,
+            "gradient_budget": float(settings["gradient_budget"] or 0.0),
+            "squared_weight": float(settings["squared_weight"]),
+            "anneal_n": self.anneal_n,
+        }
+        if self.metric == "dcg":
+            shared["exact"], shared["discount"] = settings["gradient"] == "exact", discount_power(settings["discount"])
+            shared["length_power"] = CATALOG_LENGTH_POWER if task == "catalog" else 0.0
+        objective = LOSSES[self.metric](**shared)
+        if task == "rated":  # all rows, as the paper
+            selection = Selection(self.user_representation, by_type=self.type_vectors)
+        else:  # likes and sampled items; what else the user rated stays in the history
+            neighbors = int(settings["neighbors"])
+            selection = Selection(
+                self.user_representation,
+                relevant_only=True,
+                negatives=int(settings["negatives"]),
+                disliked=settings["dislikes"] == "list",
+                popular=self.sampling == "popularity",
+                ridge=Ridge(neighbors, settings["neighbor_penalty"], sessions=self.sessions) if neighbors else None,
+                by_type=self.type_vectors,
+                recency=self.recency,
+            )
+        recipe = self._recipe(task, settings, objective, selection)
+        is_open = {name for name in CHOSEN if isinstance(getattr(self, name), str)} if task == "catalog" else ()
+        return replace(recipe, open_settings=frozenset(is_open))
 
     def choose(self, recipe: Recipe, data: Interactions) -> Recipe:
         """For the catalog: neighbors, factors and popularity as strong as rows held out of `data` are ranked best."""
-        return choose(self, recipe, data)
+        return choose(recipe, data)
 
     def objective(self) -> Objective:
         """The loss on one list, with all settings resolved."""
