@@ -28,8 +28,8 @@ from support.serving import RunningServer, postgres, serving
 pytestmark = pytest.mark.process
 CAMPAIGN = os.environ.get("TOPNRANK_CAMPAIGN")
 SWAPS = 50 if CAMPAIGN else 8
-EVENTS = 60_000 if CAMPAIGN else 3_000
-KILLS = 12 if CAMPAIGN else 2
+EVENTS = 52_000 if CAMPAIGN else 3_000
+KILLS = 6 if CAMPAIGN else 2
 HISTORY = [7, 21, 35, 42]
 
 

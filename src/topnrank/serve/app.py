@@ -20,6 +20,7 @@ from starlette.routing import Route as StarletteRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from topnrank.serve import lists
+from topnrank.serve.batching import Batcher
 from topnrank.serve.catalog import Facts
 from topnrank.serve.endpoints import events, explain, inference, items, operate, recommend
 from topnrank.serve.endpoints.base import PROBLEM, QUOTED_SLASH, Endpoint, problem_answer, respond
@@ -52,6 +53,7 @@ class Server:
         self.metrics = Metrics()
         self.models = Models(settings.models, Facts.read(settings.items))
         self.store: EventStore | None = None
+        self.batcher = Batcher(settings.batch_window_ms) if settings.batch_window_ms else None
         self.openapi = document(ROUTES, list(settings.models), with_keys=bool(self.keys))
         self.started = time.time()
         for live in self.models.live.values():
@@ -59,7 +61,7 @@ class Server:
 
     async def answer(self, request: RecommendRequest) -> Answer:
         """A list."""
-        answer = await lists.answer(self.models.get(request.model), request, self.store)
+        answer = await lists.answer(self.models.get(request.model), request, self.store, self.batcher)
         if answer.unknown_items:
             self.metrics.unknown_items.inc(len(answer.unknown_items))
         return answer

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from msgspec import UNSET
@@ -29,6 +29,9 @@ from topnrank.serve.tastes import (
     words_of_user,
 )
 from topnrank.serve.wire import MAX_HISTORY, Answer, GroupLimit, Listed, Reason, RecommendRequest, Taste
+
+if TYPE_CHECKING:
+    from topnrank.serve.batching import Batcher
 
 POOL = 100
 """The best items among which `diversity` chooses, or five times the list if that is more."""
@@ -107,11 +110,17 @@ def score(served: Served, known: Known, *, seen_too: bool) -> Scored:
     return Scored(served.scores_of_user(known.user, seen_too=seen_too), source)
 
 
-async def answer(served: Served, request: RecommendRequest, store: EventStore | None) -> Answer:
+async def answer(
+    served: Served, request: RecommendRequest, store: EventStore | None, batcher: "Batcher | None" = None
+) -> Answer:
     """The answer to a request for a list."""
     begin = time.perf_counter()
     known = await known_of(served, request, store)
-    scored = score(served, known, seen_too=not request.exclude_seen)
+    seen_too = not request.exclude_seen
+    if batcher is not None and known.history is not None and batcher.takes(served):
+        scored = Scored(await batcher.scores(served, known.history, seen_too=seen_too), "history")
+    else:
+        scored = score(served, known, seen_too=seen_too)
     scores, unknown = scored.scores, list(known.unknown)
     if (banned := _banned(served, request, unknown)) is not None:
         np.copyto(scores, np.float32(np.nan), where=banned)
