@@ -44,13 +44,12 @@ Kernel = Callable[..., Any]
 """A compiled function; its arguments are checked by Numba, not by the type checker."""
 
 
+_FOLDER = kernel_folder()
+
+
 def must_compile() -> bool:
     """Whether the cache folder holds no compiled kernels yet, so that the first training takes longer."""
-    folder = kernel_folder()
-    return folder is None or next(folder.rglob("*.nbi"), None) is None
-
-
-_FOLDER = kernel_folder()
+    return _FOLDER is None or next(_FOLDER.rglob("*.nbi"), None) is None
 
 
 def _compile(function: Kernel, **flags: Any) -> Kernel:
