@@ -68,9 +68,9 @@ def evaluate(
     DataError
         If no row is relevant, no user or item of the test data is known to the model, or no relevant row is left.
     """
-    test = as_interactions(test, "evaluate")
+    test = test if isinstance(test, Interactions) else as_interactions(test, "evaluate")
     require_integer("num_threads", num_threads)
-    model = as_ranker(model, train)
+    model = model if hasattr(model, "score_block") else as_ranker(model, train)
     asked, ask = "", None if test.timestamps is None else getattr(model, "for_rows", None)
     if ask is not None:  # a model of several scores: which of them the times of the rows ask for
         model, asked = ask(test)

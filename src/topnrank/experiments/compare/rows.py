@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from topnrank.errors import ParameterError
-from topnrank.evaluation.foreign import Competitor, name_of
+from topnrank.evaluation.foreign import Competitor
 from topnrank.models.base import Model
 from topnrank.models.controls import ItemMean, Popularity, Random, RecentPopularity
 from topnrank.models.factor.model import FactorModel
@@ -37,6 +37,8 @@ class Row:
     model: Model | Competitor
     parameters: dict[str, Any]
     """As JSON"""
+    kind: str
+    """The name of the model"""
 
     def deciding_parameters(self) -> dict[str, Any]:
         """The parameters that decide what is computed."""
@@ -98,8 +100,9 @@ def make_rows(models: Models, *, controls: bool, times: bool, task: Task, ids: b
     for place, model in enumerate(given):
         if isinstance(model, TopNRank) and requested_task(model) is None:
             given[place] = type(model)(**model.get_params() | {"task": task})
-    names = [str(name) for name in models] if named else [name_of(model) for model in given]
-    rows = [Row(name, model, parameters_of(model)) for name, model in zip(names, given, strict=True)]
+    kinds = [str(getattr(model, "name", type(model).__name__)) for model in given]
+    names = [str(name) for name in models] if named else kinds
+    rows = [Row(name, model, parameters_of(model), kind) for name, model, kind in zip(names, given, kinds, strict=True)]
     if len(set(names)) < len(names):
         rows = _with_distinct_names(rows)
     if controls:
@@ -108,7 +111,12 @@ def make_rows(models: Models, *, controls: bool, times: bool, task: Task, ids: b
                 control = kind()
                 taken = any(row.name == control.name for row in rows)
                 rows.append(
-                    Row(f"{control.name} (control)" if taken else control.name, control, parameters_of(control))
+                    Row(
+                        f"{control.name} (control)" if taken else control.name,
+                        control,
+                        parameters_of(control),
+                        control.name,
+                    )
                 )
     if not rows:
         raise ParameterError("compare needs at least one model, got none")

@@ -15,7 +15,6 @@ from topnrank.data.feedback.liked import Relevant, rule_for
 from topnrank.data.interactions import Interactions, as_interactions
 from topnrank.data.order import TIES, order_facts
 from topnrank.errors import DataError, ParameterError, TopNRankWarning
-from topnrank.evaluation.foreign import name_of
 from topnrank.evaluation.labels import relevance
 from topnrank.evaluation.metrics import DEFAULT_METRICS, Metrics, parse_metrics
 from topnrank.evaluation.protocols import PROTOCOLS
@@ -25,7 +24,7 @@ from topnrank.experiments.compare.environment import hardware, versions
 from topnrank.experiments.compare.folder import Folder
 from topnrank.experiments.compare.result import Cell, Comparison
 from topnrank.experiments.compare.rows import Models, Row, check_rows, common_task, make_rows
-from topnrank.experiments.compare.splits import all_rows, given_splits, is_given, name_of_split
+from topnrank.experiments.compare.splits import all_rows, given_splits, name_of_split, varies
 
 METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "ndcg@20")
 
@@ -215,7 +214,8 @@ def _make_plan(data: Any, protocol: str, metrics: Metrics, options: CompareOptio
     for name in options:
         one_of("compare: an option", name, tuple(CompareOptions.__annotations__))
     split: Any = options.get("split", "per-user")
-    split = split if callable(split) or is_given(split) else one_of("split", split, SPLITS)
+    usual = not callable(split) and not isinstance(split, tuple)
+    split = one_of("split", split, SPLITS) if usual else split
     test = options.get("test", DEFAULT_TEST.get(str(split), 0.0))
     relevant = options.get("relevant", "auto")
     if data.types is not None and data.ratings is None and data.weights is None and relevant is not None:
@@ -238,6 +238,9 @@ def _make_plan(data: Any, protocol: str, metrics: Metrics, options: CompareOptio
         relevant=rule_for(relevant, None, data.rating_counts),
         protocols=PROTOCOLS if protocol == "both" else (protocol,),
         measured=parsed,
+        metrics=tuple(metric.name for metric in parsed),
+        split_name=split if usual else name_of_split(split),
+        splits_vary=split == "per-user" if usual else varies(split),
         ties=one_of("ties", options.get("ties", "random"), TIES),
         one_thread=one_thread,
     )
@@ -246,14 +249,14 @@ def _make_plan(data: Any, protocol: str, metrics: Metrics, options: CompareOptio
 def _settings(plan: Plan, rows: Sequence[Row], repeats: int) -> dict[str, Any]:
     """How the numbers were made, as JSON."""
     return {
-        "split": name_of_split(plan.split),
+        "split": plan.split_name,
         "test": plan.test,
         "seed": plan.seed,
         "seeds": [plan.seed + repeat for repeat in range(repeats)],
         "seeds_vary": "the split" if plan.splits_vary else "the models; the split is the same in all repeats",
         "relevant": None if plan.relevant is None else plan.relevant.at,
         "ties": "expected value under random order",
-        "kinds": {row.name: name_of(row.model) for row in rows},
+        "kinds": {row.name: row.kind for row in rows},
         "parameters": {row.name: row.parameters for row in rows},
         "versions": versions(),
         "hardware": hardware(),

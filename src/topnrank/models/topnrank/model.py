@@ -31,6 +31,7 @@ from topnrank.models.parameters import (
     one_word,
     param,
 )
+from topnrank.models.sequence.links import NEXT_BIAS
 from topnrank.models.serving.explain import Contributions, OneHistory
 from topnrank.models.topnrank.choice import choose
 from topnrank.models.topnrank.next_items import ORDERS, add_next, come_after, next_scores, without_next
@@ -220,7 +221,7 @@ class TopNRank(FactorModel):
         Test rows that come after a user's training rows are what comes next. Where more than a tenth of them do not, they
         are rows of any time, for which the order of the past says less than all of it.
         """
-        if next_scores(self) is None:
+        if NEXT_BIAS not in self.fitted.arrays:
             return self, ""
         if come_after(self.fitted, rows):
             return self, "asked for what comes next"
@@ -241,14 +242,14 @@ class TopNRank(FactorModel):
             block[others] = self._at_any_time().score_block(users[others])
         return block
 
-    def score_pairs(self, users: IntArray, items: IntArray) -> Float32Array:
+    def next_pairs(self, users: IntArray, items: IntArray) -> Float32Array:
         """The same for pairs."""
         following = next_scores(self)
-        if following is None:
-            return super().score_pairs(users, items)
+        assert following is not None
+        users, items = np.asarray(users), np.asarray(items)
         scores, others = following.links.pairs(users, items), ~following.known[users]
         if others.any():
-            scores[others] = super().score_pairs(users[others], items[others])
+            scores[others] = self._at_any_time().score_pairs(users[others], items[others])
         return scores
 
     def score_histories(self, indptr: IntArray, items: IntArray, values: FloatArray | None) -> Float32Array:

@@ -8,6 +8,7 @@ without order it is kept, and `recommend` gives its lists, for what is asked for
 times of the test rows.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -112,11 +113,16 @@ def next_scores(model: "TopNRank") -> NextScores | None:
     return fitted.cached(NextScores, lambda: _next_scores(model)) if NEXT_BIAS in fitted.arrays else None
 
 
+def next_model(model: "TopNRank", settings: Mapping[str, Any] | None) -> OrderedModel:
+    """The model of order with the settings that a fitted model keeps, not fitted."""
+    settings = settings or {}
+    return replace(_directed("ridge" if "decays" in settings else "counts", model), **settings)
+
+
 def _next_scores(model: "TopNRank") -> NextScores:
-    fitted, settings = model.fitted, model.fitted.info.following or {}
-    directed = _directed("ridge" if "decays" in settings else "counts", model)
+    fitted = model.fitted
     counts = np.bincount(row_owner(fitted.indptr), weights=fitted.arrays[PAST].any(axis=1), minlength=len(fitted.users))
-    return NextScores(link_scores(fitted), replace(directed, **settings), counts > 0)
+    return NextScores(link_scores(fitted), next_model(model, fitted.info.following), counts > 0)
 
 
 def come_after(fitted: Fitted, rows: Interactions) -> bool:
