@@ -47,6 +47,9 @@ def test_rows_of_any_time_are_ranked_as_without_order():
     ours, flat = (tnr.evaluate(one, test, metrics="ndcg@10") for one in (model, without))
     assert ours["ndcg@10"] == flat["ndcg@10"]
     assert "asked for rows of any time" in ours.convention
+    train, test = tnr.split_time(walks(), test=0.3)
+    later = tnr.evaluate(TopNRank(**SMALL, order="counts").fit(train), test, metrics="ndcg@10")
+    assert "asked for rows of any time" in later.convention
 
 
 def test_histories_explanations_and_files(fitted, tmp_path):

@@ -34,7 +34,7 @@ from topnrank.models.parameters import (
 from topnrank.models.sequence.links import NEXT_BIAS
 from topnrank.models.serving.explain import Contributions, OneHistory
 from topnrank.models.topnrank.choice import choose
-from topnrank.models.topnrank.next_items import ORDERS, add_next, come_after, next_scores, without_next
+from topnrank.models.topnrank.next_items import ORDERS, add_next, are_next, next_scores, without_next
 from topnrank.models.topnrank.recipe import (
     CATALOG_LENGTH_POWER,
     CATALOG_SPACE,
@@ -218,12 +218,12 @@ class TopNRank(FactorModel):
     def for_rows(self, rows: Interactions) -> tuple[Self, str]:
         """The model that `evaluate` asks for these rows, and in words what it asks for.
 
-        Test rows that come after a user's training rows are what comes next. Where more than a tenth of them do not, they
-        are rows of any time, for which the order of the past says less than all of it.
+        Test rows that come after their user's training rows are what comes next. Where more than a tenth of them do not, or
+        nine tenths come after all training rows, they are rows of any time, for which order says less than all of the past.
         """
         if NEXT_BIAS not in self.fitted.arrays:
             return self, ""
-        if come_after(self.fitted, rows):
+        if are_next(self.fitted, rows):
             return self, "asked for what comes next"
         return self._at_any_time(), "asked for rows of any time"
 

@@ -125,15 +125,22 @@ def _next_scores(model: "TopNRank") -> NextScores:
     return NextScores(link_scores(fitted), next_model(model, fitted.info.following), counts > 0)
 
 
-def come_after(fitted: Fitted, rows: Interactions) -> bool:
-    """Whether at least `AFTER` of the rows of known users are not before the last training row of their user."""
+def are_next(fitted: Fitted, rows: Interactions) -> bool:
+    """Whether rows of known users are what comes next: not before the last training row of their user.
+
+    At least `AFTER` of them have to be, but no more than that after all training rows: what is asked for in the weeks after is
+    ruled by what is popular then (`models/topnrank/choice.py`), not by what came last.
+    """
     if rows.timestamps is None:
         return True
+    times = fitted.arrays[TIMES].astype(np.int64)
     last = np.full(len(fitted.users), np.iinfo(np.int64).min)
-    np.maximum.at(last, row_owner(fitted.indptr), fitted.arrays[TIMES].astype(np.int64))
+    np.maximum.at(last, row_owner(fitted.indptr), times)
     users = fitted.users.index(rows.users.ids)[rows.user_index]
-    known = users >= 0
-    return bool(not known.any() or (rows.timestamps[known] >= last[users[known]]).mean() >= AFTER)
+    asked, own = rows.timestamps[users >= 0], last[users[users >= 0]]
+    if not asked.size:
+        return True
+    return bool((asked >= own).mean() >= AFTER > (asked > times.max()).mean())
 
 
 @dataclass(frozen=True)
