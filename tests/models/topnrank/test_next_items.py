@@ -16,7 +16,7 @@ def walks(users=250, items=30, length=8, directed=True):
     for user in range(users):
         own = (drawn.integers(items) + np.arange(length)) % items
         own = own if directed else drawn.permutation(own)
-        rows += [(user, int(item), 1000 * time + user) for time, item in enumerate(own)]
+        rows += [(user, int(item), 1000 * time + 37 * user) for time, item in enumerate(own)]
     owners, numbers, times = (list(column) for column in zip(*rows, strict=True))
     return Interactions.from_arrays(owners, numbers, timestamps=times)
 

@@ -128,8 +128,8 @@ def _next_scores(model: "TopNRank") -> NextScores:
 def are_next(fitted: Fitted, rows: Interactions) -> bool:
     """Whether rows of known users are what comes next: not before the last training row of their user.
 
-    At least `AFTER` of them have to be, but no more than that after all training rows: what is asked for in the weeks after is
-    ruled by what is popular then (`models/topnrank/choice.py`), not by what came last.
+    At least `AFTER` of them have to be, but no more than that after all training rows: what is asked for in the weeks
+    after is ruled by what is popular then (`models/topnrank/choice.py`), not by what came last.
     """
     if rows.timestamps is None:
         return True
