@@ -27,13 +27,13 @@ class Layer(NamedTuple):
 BELOW_MODELS = "foundation io kernels data losses scorers engines training"
 LAYERS = {
     "foundation": Layer(
-        "the exceptions, random streams, checks of parameters, CSR row pointers, progress bar, cache folder",
+        "the exceptions, random streams, checks of parameters, CSR row pointers, progress bar, cache folder, HTML tables",
         "",
         "platformdirs",
-        "rich",
+        "rich IPython",
     ),
     "io": Layer(
-        "paths on this machine, HDFS and S3; files written atomically; arrays as safetensors files",
+        "paths on this machine, HDFS and S3; files written atomically; arrays as safetensors files; tables",
         "foundation",
         "safetensors",
         "pyarrow hdfs_native",
@@ -47,7 +47,7 @@ LAYERS = {
         "`Interactions`; readers of files and frames; feedback policies; public and synthetic data sets",
         "foundation io kernels",
         "pyarrow",
-        "pooch requests scipy",
+        "pooch requests scipy polars",
     ),
     "losses": Layer(
         "one folder for each loss: the reference in NumPy and its kernel",
@@ -75,7 +75,7 @@ LAYERS = {
         "what users hold: parameters, `fit`, `recommend`, `save`; one folder or file for each family of models",
         f"{BELOW_MODELS} evaluation",
         "pyarrow",
-        "scipy pandas",
+        "scipy pandas sklearn",
     ),
     "experiments": Layer(
         "comparing and tuning models, statistics, reports, the paper's experiments",
@@ -107,10 +107,12 @@ LAYERS = {
         "pytest pyarrow autograd",
     ),
 }
-FOUNDATION = {"__init__", "errors", "rng", "_typing", "_checks", "_csr", "_progress", "_cache"}
+FOUNDATION = {"__init__", "errors", "rng", "_typing", "_checks", "_csr", "_progress", "_cache", "_html"}
 ABOVE = {
     "engines/__init__.py": {"spark"},  # the engine "spark", imported when it is asked for
     "experiments/report/terminal.py": {"cli"},  # the look of tables in a terminal
+    "data/interactions.py": {"experiments"},  # plot()
+    "models/presentation.py": {"experiments"},  # plot()
 }
 """Imports of a layer above, inside functions."""
 NUMBA = ("kernel.py", "losses/table.py")

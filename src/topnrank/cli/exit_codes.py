@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import typer
 
-from topnrank.errors import InputError, TopNRankError
+from topnrank.errors import DiskError, InputError, TopNRankError
 
 # Some versions of Typer bring their own Click, others use the installed one; this finds ClickException in both.
 _CLICK_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
@@ -61,7 +61,7 @@ def guarded(arguments: Sequence[str] | None) -> int:
 def _code_of(error: Exception) -> int:
     if isinstance(error, OSError) and error.errno == errno.EPIPE:
         return BROKEN_PIPE
-    return 2 if isinstance(error, InputError | _CLICK_ERROR) else 1
+    return 2 if isinstance(error, InputError | _CLICK_ERROR) and not isinstance(error, DiskError) else 1
 
 
 def _sentence(error: Exception) -> str:

@@ -5,6 +5,7 @@ types) stay together in the per-user splits; "items" below are the distinct item
 """
 
 import math
+from datetime import UTC, date, datetime
 
 import numpy as np
 
@@ -103,7 +104,7 @@ def split_last_session(data: Interactions, *, gap: float) -> Split:
     return _parts(data, chosen, f"gap={gap:g}, and every user keeps a session in train")
 
 
-def split_time(data: Interactions, *, test: float = 0.2, at: int | None = None) -> Split:
+def split_time(data: Interactions, *, test: float = 0.2, at: int | str | date | None = None) -> Split:
     """Rows from one point in time on, the same for all users, go to the test part.
 
     Parameters
@@ -113,9 +114,12 @@ def split_time(data: Interactions, *, test: float = 0.2, at: int | None = None) 
     test
         Fraction of the latest rows; rows with equal timestamps stay together, so the test part may be a little larger.
     at
-        First timestamp of the test part; `test` is then not used.
+        First timestamp of the test part; `test` is then not used. Where timestamps are seconds since 1970, as dates in files
+        become, it may be a date or a moment, such as "2026-01-01" or "2026-01-01T12:00" (UTC).
     """
     timestamps = times_of(data, "split_time", "split_per_user")
+    if isinstance(at, str | date):
+        at = _seconds(at)
     if at is None:
         _check_fraction(test)
         n_train = min(len(timestamps) - math.floor(len(timestamps) * test + 1e-9), len(timestamps) - 1)
@@ -128,6 +132,15 @@ def split_time(data: Interactions, *, test: float = 0.2, at: int | None = None) 
             f"{timestamps.max()}; choose another moment"
         )
     return data.take(~chosen), data.take(chosen)
+
+
+def _seconds(at: str | date) -> int:
+    """Seconds since 1970 of a date or moment, in UTC unless it names a zone."""
+    try:
+        moment = datetime.fromisoformat(at if isinstance(at, str) else at.isoformat())
+    except ValueError:
+        raise ParameterError(f"at must be a timestamp or a date such as '2026-01-01', got {at!r}") from None
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
 
 
 def _last_of_each(order: Int64Array, counts: Int64Array, n_last: Int64Array) -> BoolArray:

@@ -63,8 +63,10 @@ async def known_of(served: Served, taste: Taste, store: EventStore | None) -> Kn
     if taste.history:
         given = words_of_request(model, values, taste.history)
     if taste.user is None:
+        if taste.history is None:
+            raise ParameterError("give a user, a history, or both; an empty history asks for what is popular")
         if given is None:
-            raise ParameterError("give a user, a history, or both; a history holds at least one item")
+            return Known()
         return Known(-1, history_of(given.said, values) if given.said else None, None, given.unknown)
     number = user_number(model, taste.user)
     kept = None

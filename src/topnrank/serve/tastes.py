@@ -55,7 +55,8 @@ class Values:
         some = np.asarray(ratings[:_ROWS])
         liked = rule.flags(some)
         like = float(np.median(some[liked])) if liked.any() else rule.at
-        dislike = float(np.median(some[~liked])) if not liked.all() else rule.at - 1.0
+        # said by a word, a dislike is no middling rating: it must not speak for anything
+        dislike = float(some.min()) if not liked.all() else rule.at - 1.0
         return cls(kind, like, dislike, types)
 
     def plain(self, size: int) -> Float64Array | None:

@@ -27,9 +27,9 @@ def timeline(seed=0, users=12, plain=False, items=ITEMS):
 
 
 def line_of(owners, items, values, n_users, n_items):
-    """All rows; `values` are past, wanted and links."""
-    columns = dict(zip(("past", "wanted", "links"), values, strict=True))
-    return Timeline.from_rows(owners, items, np.arange(len(owners)), **columns, n_users=n_users, n_items=n_items)
+    """All rows, each a moment of its own; `values` are past, wanted and links."""
+    columns, rows = dict(zip(("past", "wanted", "links"), values, strict=True)), np.arange(len(owners))
+    return Timeline.from_rows(owners, items, rows, rows, **columns, n_users=n_users, n_items=n_items)
 
 
 def dense(links, n_features, n_items=ITEMS):

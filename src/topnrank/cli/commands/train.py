@@ -6,11 +6,12 @@ from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, final
 
 from topnrank._checks import one_of
-from topnrank.cli.files import require_writable, table_format, write_table
+from topnrank.cli.files import require_writable
 from topnrank.cli.options import Filters, ReadOptions, argument, fraction, option, with_options
 from topnrank.cli.output import Output, describe, facts_table, format_value, training_facts
 from topnrank.cli.values import ALL_ROWS, RELEVANT, make_model, parse_feedback, parse_settings, relevant_of
 from topnrank.errors import ParameterError
+from topnrank.io.tables import table_format, write_table
 
 if TYPE_CHECKING:
     from topnrank import Interactions, Model

@@ -81,7 +81,8 @@ def tune(
     """Search a model's hyper-parameters on validation data.
 
     Part of each user's items is held out of DATA and ranked by each trial (Optuna: pip install 'topnrank[tune]'). The
-    first trial has the model's own settings, so the search never ends below them. The number of epochs is found within
+    first trial has the model's own settings, so on validation rows the search never ends below them; whether it helps is
+    for test rows to say. The number of epochs is found within
     each trial by early stopping. DATA must not hold the rows you will test on; --holdout leaves them out.
 
     \b

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from topnrank.errors import ParameterError
-from topnrank.experiments.compare.competitors import Competitor
+from topnrank.evaluation.foreign import Competitor, name_of
 from topnrank.models.base import Model
 from topnrank.models.controls import ItemMean, Popularity, Random, RecentPopularity
 from topnrank.models.factor.model import FactorModel
@@ -71,7 +71,7 @@ def check_rows(models: Models) -> None:
             raise ParameterError(f"compare needs models, got the text {model!r}; give MODELS[name](), names: {known}")
         if not isinstance(model, Model | Competitor):
             raise ParameterError(
-                f"compare needs models, or objects with a name and the methods fit(train) and score(users, items), got "
+                f"compare needs models, or objects with the methods fit(train) and score(users, items), got "
                 f"{type(model).__name__}"
             )
 
@@ -95,7 +95,7 @@ def make_rows(models: Models, *, controls: bool, times: bool, task: Task) -> tup
     for place, model in enumerate(given):
         if isinstance(model, TopNRank) and requested_task(model) is None:
             given[place] = type(model)(**model.get_params() | {"task": task})
-    names = [str(name) for name in models] if named else [model.name for model in given]
+    names = [str(name) for name in models] if named else [name_of(model) for model in given]
     rows = [Row(name, model, parameters_of(model)) for name, model in zip(names, given, strict=True)]
     if len(set(names)) < len(names):
         rows = _with_distinct_names(rows)

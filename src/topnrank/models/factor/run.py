@@ -179,7 +179,8 @@ def fit_model(
         prepared = prepare(data, recipe.feedback, recipe.selection, strict=False, earlier=prepared)
         info = replace(info, fingerprint=prepared.info.fingerprint)
     arrays = fitted_arrays(recipe, engine.state.parameters if best is None else best, prepared)
-    return Fitted.of(prepared.data, arrays, info, recipe)
+    fitted = Fitted.of(prepared.data, arrays, info, recipe)
+    return model.completed(fitted, prepared.data) if rows is data else fitted
 
 
 def _validation(

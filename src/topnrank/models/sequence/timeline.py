@@ -15,16 +15,15 @@ FAINTEST = 1e-4
 """Rows of a history that count less than this share are left out of the scores."""
 
 
-class Sessions(NamedTuple):
+class Pauses(NamedTuple):
     """How a pause weakens what came before it."""
 
     gap: float | None
     """Seconds without an event that end a session; None: there are no sessions"""
     across: float
     """What is left of the past behind the end of a session: 0 to 1"""
-
-
-NO_SESSIONS = Sessions(None, 1.0)
+    half_life: float | None = None
+    """Seconds of a pause that leave half of what came before; None: pauses alone take nothing"""
 
 
 @dataclass(frozen=True)
@@ -34,10 +33,12 @@ class Timeline:
     events: Events
     rows: Int64Array
     """(n,) where each of them stands in the data"""
+    times: Int64Array
+    """(n,) their timestamps"""
     n_items: int
 
     @classmethod
-    def of(cls, data: Interactions, dislikes: float, sessions: Sessions, who: str) -> Self:
+    def of(cls, data: Interactions, dislikes: float, pauses: Pauses, who: str) -> Self:
         """The rows of weighted data whose (user, item) pairs are unique."""
         assert data.weights is not None
         times = times_of(data, who, "NeighborRidge")
@@ -46,9 +47,11 @@ class Timeline:
         kept = past != 0
         rows, users = order[kept], data.user_index[order][kept]
         wanted = np.maximum(data.weights[rows], np.float32(0))
-        links = _links(users, times[rows], sessions)
-        sizes = {"n_users": data.n_users, "n_items": data.n_items}
-        return cls.from_rows(users, data.indices[rows], rows, past=past[kept], wanted=wanted, links=links, **sizes)
+        links = _links(users, times[rows], pauses)
+        columns = {"past": past[kept], "wanted": wanted, "links": links}
+        return cls.from_rows(
+            users, data.indices[rows], rows, times[rows], **columns, n_users=data.n_users, n_items=data.n_items
+        )
 
     @classmethod
     def from_rows(
@@ -56,6 +59,7 @@ class Timeline:
         users: IntArray,
         items: IntArray,
         rows: Int64Array,
+        times: Int64Array,
         *,
         past: Float32Array,
         wanted: Float32Array,
@@ -70,20 +74,16 @@ class Timeline:
         events = Events(
             indptr, items.astype(np.int32), past, wanted, links, users.astype(np.int32), item_indptr, places
         )
-        return cls(events, rows, n_items)
+        return cls(events, rows, times, n_items)
 
     def take(self, kept: BoolArray) -> Self:
         """The rows of a mask."""
         events = self.events
+        columns = {name: getattr(events, name)[kept] for name in ("past", "wanted", "links")}
+        n_users, n_items = len(events.indptr) - 1, self.n_items
+        rows, times = self.rows[kept], self.times[kept]
         return self.from_rows(
-            events.owners[kept],
-            events.items[kept],
-            self.rows[kept],
-            past=events.past[kept],
-            wanted=events.wanted[kept],
-            links=events.links[kept],
-            n_users=len(events.indptr) - 1,
-            n_items=self.n_items,
+            events.owners[kept], events.items[kept], rows, times, **columns, n_users=n_users, n_items=n_items
         )
 
     def ages(self) -> Int64Array:
@@ -94,18 +94,42 @@ class Timeline:
         """(n,) how many rows the user has."""
         return np.diff(self.events.indptr)[self.events.owners]
 
+    def in_scores(self, weights: FloatArray) -> FloatArray:
+        """(n, S) what rows count in the scores, from what they would count by their place in the user's history.
+
+        Pauses take their share; the order of rows of one moment is not known, so that these count alike, their mean.
+        """
+        new = np.ones(len(self.rows), np.bool_)
+        new[1:] = (np.diff(self.events.owners) != 0) | (np.diff(self.times) != 0)
+        starts = np.flatnonzero(new)
+        moments = np.cumsum(new) - 1
+        sizes = np.diff(starts, append=len(new))
+        means = np.add.reduceat(weights, starts, axis=0) / sizes[:, None] if len(starts) else weights
+        return np.asarray(means[moments] * (self.events.past * self._left())[:, None])
+
+    def _left(self) -> FloatArray:
+        """(n,) what pauses leave of each row until the user's last one."""
+        steps = np.log(np.maximum(self.events.links, 1e-30), dtype=np.float64)
+        last = self.events.indptr[1:][np.diff(self.events.indptr) > 0] - 1
+        steps[last] = 0.0
+        ends = np.append(np.cumsum(steps), 0.0)
+        left = np.exp(ends[self.events.indptr[1:][self.events.owners] - 1] - ends[:-1] + steps)
+        return np.where(left < FAINTEST, 0.0, left)
+
 
 def strengths(weights: FloatArray, dislikes: float) -> Float32Array:
     """What rows count in the past: likes by their weight, the others as a share of its size."""
     return np.where(weights > 0, weights, -dislikes * weights).astype(np.float32)
 
 
-def _links(users: IntArray, times: Int64Array, sessions: Sessions) -> Float32Array:
+def _links(users: IntArray, times: Int64Array, pauses: Pauses) -> Float32Array:
     """(n,) what is left of the past from each row to the user's next one."""
     links = np.ones(len(users), np.float32)
-    if sessions.gap is not None:
-        ends = (np.diff(users) == 0) & (np.diff(times) > sessions.gap)
-        links[:-1][ends] = sessions.across
+    lengths = np.where(np.diff(users) == 0, np.diff(times), 0)
+    if pauses.half_life is not None:
+        links[:-1] = np.exp2(-lengths / pauses.half_life)
+    if pauses.gap is not None:
+        links[:-1][lengths > pauses.gap] *= np.float32(pauses.across)
     return links
 
 

@@ -3,18 +3,15 @@
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from itertools import chain
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from topnrank._typing import Float32Array, IdArray, Int64Array
 from topnrank.data.ids import as_array
 from topnrank.errors import ParameterError, TopNRankWarning
-from topnrank.io.atomic import write_atomically
+from topnrank.io.tables import table_format, write_tables
 from topnrank.kernels.jit import threads_for
 from topnrank.kernels.top_items import mask_seen
 from topnrank.models.base import Model, numbers_of
@@ -55,22 +52,11 @@ def recommend_table(model: Model, users: Any, history: Any, n: int, options: Rec
     return _table(model, history_scores, one, None, request)
 
 
-def recommend_parquet(model: Model, path: str | os.PathLike[str], users: Any, n: int, options: RecommendOptions) -> int:
-    """Writes the recommendations block by block; returns the number of rows."""
+def write_lists(model: Model, path: str | os.PathLike[str], users: Any, n: int, options: RecommendOptions) -> int:
+    """Writes the recommendations block by block, as Parquet, CSV or JSON lines; returns the number of rows."""
+    table_format(path)
     warn_of_other_task(model)
-    rows = 0
-    tables = recommend_blocks(model, users, n, options)
-
-    def write(temporary: Path) -> None:
-        nonlocal rows
-        first = next(tables)
-        with pq.ParquetWriter(temporary, first.schema, compression="zstd") as writer:
-            for table in chain([first], tables):
-                writer.write_table(table)
-                rows += table.num_rows
-
-    write_atomically(path, write)
-    return rows
+    return write_tables(path, recommend_blocks(model, users, n, options))
 
 
 def warn_of_other_task(model: Model) -> None:

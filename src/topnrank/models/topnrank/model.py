@@ -1,14 +1,20 @@
 """TopNRank: the library's model."""
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, final
 
+import numpy as np
+
 from topnrank._checks import one_of
+from topnrank._typing import Float32Array, FloatArray, IntArray
 from topnrank.data.feedback.policies import LIKED_FROM, Threshold
 from topnrank.data.interactions import Interactions
 from topnrank.losses import Objective, StepFunction, make_step
+from topnrank.models.base import Fitted
 from topnrank.models.factor.model import PENALTIES, FactorModel
+from topnrank.models.factor.new_users import liked_part
 from topnrank.models.factor.prepare import Selection
 from topnrank.models.factor.recipe import Recipe
 from topnrank.models.linear.neighbors import Ridge
@@ -25,7 +31,9 @@ from topnrank.models.parameters import (
     one_word,
     param,
 )
+from topnrank.models.serving.explain import Contributions, OneHistory
 from topnrank.models.topnrank.choice import choose
+from topnrank.models.topnrank.next_items import ORDERS, add_next, come_after, next_scores, without_next
 from topnrank.models.topnrank.recipe import (
     CATALOG_LENGTH_POWER,
     CATALOG_SPACE,
@@ -114,6 +122,11 @@ class TopNRank(FactorModel):
     recency: float | None = param(None, POSITIVE.unless(None))
     """For the catalog: after so many later items of the user an item counts half in the history; None: always fully.
     Needs timestamps. For data where the next items are wanted."""
+    order: str = param(AUTO, one_word(*ORDERS))
+    """For the catalog, where rows have times, a second score for what comes next: "counts" (`Transitions`), "ridge"
+    (`NextItemRidge`, better and slower), each with neighbors whose likes fade and what is popular of late beside it, or
+    "none". "auto": counts, where they rank held-out last items better than neighbors without order. `recommend` asks for
+    what comes next, `evaluate` by the times of the test rows."""
     dislikes: str = param(AUTO, one_word(*DISLIKES).unless(AUTO))
     """For the catalog, where rows with a weight below 0 go: "history" (they say what the user knows) or "list" (they are
     pushed down, too). Auto: ratings to the history, weights below 0 that you gave to the list."""
@@ -196,6 +209,72 @@ class TopNRank(FactorModel):
     def choose(self, recipe: Recipe, data: Interactions) -> Recipe:
         """For the catalog: neighbors, factors and popularity as strong as rows held out of `data` are ranked best."""
         return choose(recipe, data)
+
+    def completed(self, fitted: Fitted, data: Interactions) -> Fitted:
+        """With the scores of what comes next."""
+        return add_next(self, fitted, data)
+
+    def for_rows(self, rows: Interactions) -> tuple[Self, str]:
+        """The model that `evaluate` asks for these rows, and in words what it asks for.
+
+        Test rows that come after a user's training rows are what comes next. Where more than a tenth of them do not, they
+        are rows of any time, for which the order of the past says less than all of it.
+        """
+        if next_scores(self) is None:
+            return self, ""
+        if come_after(self.fitted, rows):
+            return self, "asked for what comes next"
+        other = copy.copy(self)
+        other._fitted = without_next(self.fitted)
+        return other, "asked for rows of any time"
+
+    def score_block(self, users: IntArray) -> Float32Array:
+        """Scores of what comes next where the model has such and the user a past; else U V' + b plus the neighbors."""
+        following = next_scores(self)
+        if following is None:
+            return super().score_block(users)
+        block, others = following.links.block(users), ~following.known[users]
+        if others.any():
+            block[others] = super().score_block(users[others])
+        return block
+
+    def score_pairs(self, users: IntArray, items: IntArray) -> Float32Array:
+        """The same for pairs."""
+        following = next_scores(self)
+        if following is None:
+            return super().score_pairs(users, items)
+        scores, others = following.links.pairs(users, items), ~following.known[users]
+        if others.any():
+            scores[others] = super().score_pairs(users[others], items[others])
+        return scores
+
+    def score_histories(self, indptr: IntArray, items: IntArray, values: FloatArray | None) -> Float32Array:
+        """The same for users never seen, whose histories are given from the oldest item to the latest."""
+        following = next_scores(self)
+        liked = None if following is None else liked_part(self, items, values)
+        sizes = np.zeros(len(indptr) - 1) if liked is None else np.add.reduceat(liked, indptr[:-1], dtype=np.int64)
+        if following is None or not sizes.any():
+            return super().score_histories(indptr, items, values)
+        assert liked is not None
+        scores = super().score_histories(indptr, items, values) if not sizes.all() else None
+        block = np.empty((len(sizes), len(self.item_map)), np.float32) if scores is None else scores
+        for n in np.flatnonzero(sizes):
+            own = slice(indptr[n], indptr[n + 1])
+            block[n] = following.history(items[own], liked[own].astype(np.float64))
+        return block
+
+    def contributions(self, history: OneHistory, targets: IntArray) -> Contributions:
+        """What each item of a history gives to the scores of other items; exact."""
+        following = next_scores(self)
+        if following is None:
+            return super().contributions(history, targets)
+        past = history.past
+        if past is None:
+            liked = liked_part(self, history.items, history.values)
+            past = following.directed.past_of(liked.astype(np.float64))
+        if not past.any():
+            return super().contributions(history, targets)
+        return following.directed.parts_of(following.links, history.items, past, targets)
 
     def objective(self) -> Objective:
         """The loss on one list, with all settings resolved."""

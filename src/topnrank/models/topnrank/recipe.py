@@ -48,6 +48,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "neighbor_penalty": 80.0,
         "factor_weight": 1.0,
         "popularity": 0.0,
+        "order": "none",
         "epochs": 20,
         "bias": True,
         "dislikes": "history",
@@ -65,6 +66,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "neighbor_penalty": 80.0,
         "factor_weight": 0.5,
         "popularity": 0.01,
+        "order": "none",
         "epochs": 10,
         "bias": False,
         "learning_rate": 0.1,
@@ -105,7 +107,7 @@ def requested_task(model: "TopNRank") -> Task | None:
     for_catalog = (model.negatives, model.neighbors, model.sessions, model.recency)
     if model.task is not None:
         return "catalog" if model.task == "catalog" else "rated"
-    if any(value not in (AUTO, None, 0) for value in for_catalog):
+    if any(value not in (AUTO, None, 0) for value in for_catalog) or model.order in ("counts", "ridge"):
         return "catalog"
     return "rated" if model.metric != "dcg" or model.truncate or model.negatives == 0 else None
 
@@ -161,9 +163,10 @@ def check_combinations(model: "TopNRank", task: Task, settings: Mapping[str, Any
             f"got discount={settings['discount']!r}"
         )
     if task == "rated":
-        if settings["negatives"] or settings["neighbors"] or model.recency or model.sessions:
+        ordered = model.order in ("counts", "ridge")
+        if settings["negatives"] or settings["neighbors"] or model.recency or model.sessions or ordered:
             raise ParameterError(
-                "TopNRank: negatives, neighbors, sessions and recency are for the whole catalog; "
+                "TopNRank: negatives, neighbors, sessions, recency and order are for the whole catalog; "
                 "set task='catalog', or leave them out"
             )
         return

@@ -12,7 +12,13 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; "
     "manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_TYPES = {".js": "text/javascript", ".mjs": "text/javascript", ".css": "text/css", ".html": "text/html"}
+_TYPES = {
+    ".css": "text/css",
+    ".html": "text/html",
+    ".js": "text/javascript",
+    ".mjs": "text/javascript",
+    ".svg": "image/svg+xml",
+}
 
 
 class Page(StaticFiles):
@@ -32,7 +38,7 @@ class Page(StaticFiles):
         response = super().file_response(full_path, *arguments, **named)
         kind = _TYPES.get(Path(full_path).suffix)
         if kind is not None:
-            response.headers["content-type"] = f"{kind}; charset=utf-8"
+            response.headers["content-type"] = kind if kind.startswith("image") else f"{kind}; charset=utf-8"
         response.headers["content-security-policy"] = POLICY
         response.headers["cache-control"] = "no-cache"
         return response
