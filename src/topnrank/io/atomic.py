@@ -14,8 +14,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from safetensors import SafetensorError
-
 from topnrank.errors import DiskError, OutputError
 from topnrank.io.paths import Location, RemotePath, parse_path, temporary_name
 
@@ -54,7 +52,7 @@ def write_atomically(path: Location, write: Callable[[Path], object]) -> None:
             _hand_on(target, temporary)
             os.replace(temporary.path, target)
         _sync_folder(target.parent)
-    except (OSError, SafetensorError) as error:
+    except OSError as error:
         raise output_error(_why_unwritable(path, error), error) from error
 
 
@@ -150,7 +148,7 @@ def _write_remote(target: RemotePath, write: Callable[[Path], object]) -> None:
             temporary = Path(folder, target.name)
             write(temporary)
             target.put(temporary)
-    except (OSError, SafetensorError) as error:
+    except OSError as error:
         if "No space left" in str(error) or "os error 28" in str(error):
             where = tempfile.gettempdir()
             raise DiskError(
