@@ -24,7 +24,14 @@ _ARGUMENT = re.compile(r"\b(user|item|rating|type|weight|timestamp|format|separa
 def guarded(arguments: Sequence[str] | None) -> int:
     """Runs the command line and returns its exit code; errors become exit codes and a line on standard error."""
     try:
-        code = _run(arguments)
+        from topnrank.cli.app import app
+
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")  # a title that the terminal cannot show is no error
+        code = app(args=arguments, prog_name="topnrank", standalone_mode=False) or 0
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except (KeyboardInterrupt, typer.Abort) as ended:
         code = INTERRUPTED
         if isinstance(ended.__cause__, EOFError):  # Click takes any for the end of what a user types
@@ -49,18 +56,6 @@ def guarded(arguments: Sequence[str] | None) -> int:
         for stream in filter(None, (sys.stdout, sys.stderr)):
             os.dup2(nowhere, stream.fileno())
     return code
-
-
-def _run(arguments: Sequence[str] | None) -> int:
-    from topnrank.cli.app import app
-
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a title that the terminal cannot show is no error
-    code = app(args=arguments, prog_name="topnrank", standalone_mode=False)
-    if sys.stdout is not None:
-        sys.stdout.flush()
-    return code or 0
 
 
 def _code_of(error: Exception) -> int:

@@ -21,7 +21,7 @@ from topnrank.models.base import FitInfo, Fitted, Model, rows_belong_to
 from topnrank.models.controls import NEVER
 from topnrank.models.linear.neighbors import LIKED, NEIGHBORS, RECENCY_WEIGHTS, WEIGHTS
 from topnrank.models.sequence.item_id_order import LAST
-from topnrank.models.sequence.links import BIAS, COUNTS, PAST, TARGETS, VALUES
+from topnrank.models.sequence.links import BIAS, COUNTS, NEXT_BIAS, PAST, TARGETS, VALUES
 
 R = TypeVar("R")
 
@@ -61,6 +61,7 @@ _FORMS = {
     TARGETS: _Form("", np.int32),
     VALUES: _Form(""),
     PAST: _Form("scales"),
+    NEXT_BIAS: _Form(""),
     LAST: _Form("", np.int32),
 }
 """By the names of the arrays; how many rows they have says `rows_belong_to`."""
@@ -175,7 +176,7 @@ def _needed(model: Model, fitted: Fitted) -> list[str]:
     if model.name == "neighbor-ridge":
         return [NEIGHBORS, WEIGHTS, LIKED]
     if model.name in ("transitions", "next-item-ridge"):
-        return [COUNTS, TARGETS, VALUES, BIAS, PAST]
+        return [COUNTS, TARGETS, VALUES, BIAS, PAST, "seen_times", "seen_weights"]
     if model.name == "item-id-order":
         return [LAST]
     if not hasattr(model, "user_representation"):

@@ -64,18 +64,16 @@ class Recipe:
     """What the popularity of items weighs in their biases (`models/topnrank/popularity.py`)"""
     neighbor_scale: float | None = None
     """Where the neighbors' scale begins; None: by what they give to likes whose user is left out"""
+    open_settings: frozenset[str] = frozenset()
+    """Settings that `model.choose` takes from rows held out of the training data"""
     chosen: Mapping[str, float] | None = None
-    """Settings that were chosen on held-out rows, by name"""
+    """Settings that were chosen so, by name"""
     liked: LikedRule | None = None
     """Which ratings are liked, where the user said so; else the training rows say it"""
 
     def with_liked(self, rule: LikedRule, *, learn: bool) -> Self:
         """With a rule given by the user for measuring, and where the recipe would `learn` likes by a rule, for that too."""
         return replace(self, liked=rule, feedback=rule.policy if learn else self.feedback)
-
-    def with_channels(self, channels: int) -> Scorer:
-        """The scorer for histories that know `channels` numbers of a row beside its item."""
-        return replace(self.scorer, channels=channels) if isinstance(self.scorer, History) else self.scorer
 
     def with_factors(self, factors: int) -> "Recipe":
         """With vectors of that length."""
@@ -93,7 +91,7 @@ class Recipe:
         }
         rules[SCALE] = UpdateRule(True, SCALE_RATE * frozen.scale, 0.0)
         return Problem(
-            self.with_channels(frozen.channels),
+            self.scorer,
             self.objective,
             lists,
             rules,
@@ -106,7 +104,7 @@ class Recipe:
 
     def start_state(self, n_users: int, n_items: int, frozen: FrozenTerms = NO_FROZEN_TERMS) -> State:
         """Start values and fresh accumulators."""
-        parameters = self.with_channels(frozen.channels).initialize(n_users, n_items, self.seed)
+        parameters = self.scorer.initialize(n_users, n_items, self.seed, frozen.channels)
         if frozen.neighbors is not None:
             scale = frozen.scale if self.neighbor_scale is None else self.neighbor_scale
             parameters[SCALE] = np.array([scale], np.float32)

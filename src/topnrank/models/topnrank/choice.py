@@ -16,7 +16,7 @@ Then the model is trained on all rows with these settings. What the user has set
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -35,17 +35,11 @@ from topnrank.models.factor.prepare import Prepared, add_neighbors, like_session
 from topnrank.models.factor.recipe import Recipe
 from topnrank.models.linear.choice import SIZES, choose_ridge
 from topnrank.models.linear.neighbors import CoOccurrences, Ridge, neighbor_arrays, neighbor_term
-from topnrank.models.parameters import AUTO
 from topnrank.models.recent_popularity import item_popularity
 from topnrank.scorers import Neighbors
 from topnrank.scorers.neighbors import SCALE
 from topnrank.training import Round, train
 
-if TYPE_CHECKING:
-    from topnrank.models.topnrank.model import TopNRank
-
-CHOSEN = ("neighbors", "neighbor_penalty", "epochs", "factor_weight", "popularity")
-"""The fields whose "auto" is chosen here."""
 MOST_ROUNDS = 20
 """No more rounds of training than this are tried."""
 WEIGHTS = (0.1, 0.25, 0.5, 1.0)
@@ -147,11 +141,8 @@ class _Rounds:
             self._keep(self.round, self.scores, (self.weight / 2**0.5, self.weight * 2**0.5))
 
 
-def choose(model: "TopNRank", recipe: Recipe, data: Interactions) -> Recipe:
-    """`recipe` with the open settings chosen by `data`; as it is where there are none, or too few rows to choose by."""
-    is_open = {name for name in CHOSEN if _is_open(getattr(model, name))}
-    if recipe.task != "catalog" or not is_open:
-        return recipe
+def choose(recipe: Recipe, data: Interactions) -> Recipe:
+    """`recipe` with the open settings chosen by `data`; as it is where rows are too few to choose by."""
     policy = fitted_feedback(feedback_from(recipe.feedback, data), data)
     split = hold_out(data)
     if split is None:
@@ -160,15 +151,12 @@ def choose(model: "TopNRank", recipe: Recipe, data: Interactions) -> Recipe:
     if trial.held_out.n_users < FEWEST_USERS:
         return recipe
     with threads(recipe.num_threads):
-        return _choose(recipe, is_open, trial, data)
+        return _choose(recipe, trial, data)
 
 
-def _is_open(value: Any) -> bool:
-    return isinstance(value, str) and value == AUTO
-
-
-def _choose(recipe: Recipe, is_open: set[str], trial: _Trial, data: Interactions) -> Recipe:
+def _choose(recipe: Recipe, trial: _Trial, data: Interactions) -> Recipe:
     """Part by part."""
+    is_open = recipe.open_settings
     prepared = trial.prepare(recipe)
     ridge, best = recipe.selection.ridge, 0.0
     if ridge is not None:
@@ -181,23 +169,23 @@ def _choose(recipe: Recipe, is_open: set[str], trial: _Trial, data: Interactions
         recipe = replace(recipe, selection=recipe.selection._replace(ridge=ridge))
     scores, neighbors = None, prepared.frozen.neighbors
     if neighbors is None or recipe.factor_weight > 0.0:
-        rounds = _try_factors(recipe, prepared, trial.held_out, is_open, best)
+        rounds = _try_factors(recipe, prepared, trial.held_out, best)
         scores = rounds.scores
     if scores is None and neighbors is not None and ("factor_weight" in is_open or recipe.factor_weight == 0.0):
         scale = prepared.frozen.scale
         scores = _neighbors_alone(prepared, neighbors, scale)
         recipe = replace(recipe, epochs=0, iterations=None, factor_weight=0.0, neighbor_scale=scale)
     elif scores is None:  # nothing was learned; the training on all rows may say why
-        return _told(recipe, is_open & {"neighbors", "neighbor_penalty"})
+        return _told(replace(recipe, open_settings=is_open & {"neighbors", "neighbor_penalty"}))
     else:
         epochs = rounds.round if "epochs" in is_open else recipe.epochs
         recipe = replace(recipe, factor_weight=rounds.weight, epochs=epochs)
     if "popularity" in is_open:
         recipe = replace(recipe, popularity=_choose_popularity(recipe, trial, scores, data))
-    return _told(recipe, is_open)
+    return _told(recipe)
 
 
-def _told(recipe: Recipe, is_open: set[str]) -> Recipe:
+def _told(recipe: Recipe) -> Recipe:
     """The recipe with what was chosen among its settings."""
     ridge = recipe.selection.ridge
     values: Mapping[str, float | None] = {
@@ -208,8 +196,10 @@ def _told(recipe: Recipe, is_open: set[str]) -> Recipe:
         "popularity": recipe.popularity,
     }
     dropped = {"epochs"} if recipe.factor_weight == 0.0 else set()
-    chosen = {name: value for name, value in values.items() if name in is_open | dropped and value is not None}
-    return replace(recipe, chosen=chosen, settings={**recipe.settings, **chosen})
+    chosen = {
+        name: value for name, value in values.items() if name in recipe.open_settings | dropped and value is not None
+    }
+    return replace(recipe, chosen=chosen, settings={**recipe.settings, **chosen}, open_settings=frozenset())
 
 
 def _neighbors_alone(prepared: Prepared, neighbors: Neighbors, scale: float) -> _Scores:
@@ -219,8 +209,9 @@ def _neighbors_alone(prepared: Prepared, neighbors: Neighbors, scale: float) -> 
     return _Scores(Fitted.of(prepared.data, arrays, prepared.info))
 
 
-def _try_factors(recipe: Recipe, prepared: Prepared, held_out: HeldOut, is_open: set[str], best: float) -> _Rounds:
+def _try_factors(recipe: Recipe, prepared: Prepared, held_out: HeldOut, best: float) -> _Rounds:
     """The best round and weight of a training on the rows that are left; no scores where the factors do not help."""
+    is_open = recipe.open_settings
     weights = WEIGHTS if "factor_weight" in is_open else (recipe.factor_weight,)
     rounds = _Rounds(recipe, prepared, held_out, weights)
     schedule = recipe.schedule(prepared.rows)
