@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from topnrank.cli.files import table_format, write_batches
 from topnrank.cli.options import STYLE, with_options
 from topnrank.cli.output import Output
+from topnrank.io.tables import table_format, write_batches
 
 if TYPE_CHECKING:
     import asyncio
