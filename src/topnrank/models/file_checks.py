@@ -126,6 +126,8 @@ def _check_links(explicit: Any, fitted: Fitted) -> None:
     if indptr[-1] != targets.size:
         raise ValueError(f"{COUNTS} are not those of {TARGETS}")
     _check_ascending(TARGETS, indptr, targets)
+    if not hasattr(explicit, "kernel"):  # TopNRank, whose links `next_scores` compares with its past
+        return
     weights = explicit.kernel(1)
     if weights.shape[1] != counts.shape[1] or not np.isfinite(weights).all():
         raise ValueError(f"{COUNTS} have {counts.shape[1]} scales, the settings have {weights.shape[1]}")
