@@ -37,6 +37,7 @@ from .errors import (
 )
 from .evaluation import (
     Evaluation as Evaluation,
+    UserFolds as UserFolds,
     evaluate as evaluate,
     split_last as split_last,
     split_last_session as split_last_session,
@@ -53,6 +54,9 @@ from .experiments.compare.result import (
 )
 from .experiments.compare.run import (
     compare as compare,
+)
+from .experiments.paper.reproduce import (
+    reproduce as reproduce,
 )
 from .experiments.tuning.event_weights import (
     learn_event_weights as learn_event_weights,

@@ -1,21 +1,25 @@
-"""The progress bar of training, comparing, tuning and downloads."""
+"""Progress of training, comparing, tuning and downloads: a bar on a terminal or in a notebook, lines in a log."""
 
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from html import escape
 from typing import TYPE_CHECKING, Any, Literal, final
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.progress import Progress, TaskID
 
+SECONDS_BETWEEN_LINES = 10.0
+"""In a log that is no terminal a line is written so often."""
+_SECONDS_BETWEEN_BARS = 0.2
 
-@final
-@dataclass(frozen=True)
+
+@dataclass
 class ProgressBar:
-    """What `progress_bar` gives; without a bar on the screen its methods do nothing."""
-
-    bar: "Progress | None" = None
-    task: "TaskID | None" = None
+    """What `progress_bar` gives; this one shows nothing."""
 
     def update(
         self,
@@ -27,12 +31,95 @@ class ProgressBar:
         total: float | None = None,
     ) -> None:
         """Sets the bar to `done`, or moves it by `advance`; `text`, `title` and `total` stay as they are where None."""
-        if self.bar is None or self.task is None:
-            return
+
+
+@final
+@dataclass
+class _TerminalBar(ProgressBar):
+    bar: "Progress"
+    task: "TaskID"
+
+    def update(
+        self,
+        done: float | None = None,
+        advance: float = 1,
+        text: str | None = None,
+        *,
+        title: str | None = None,
+        total: float | None = None,
+    ) -> None:
         changed: dict[str, Any] = {"advance": advance} if done is None else {"completed": done}
         if text is not None:
             changed["text"] = text
         self.bar.update(self.task, description=title, total=total, **changed)
+
+
+@dataclass
+class _Told(ProgressBar):
+    """Remembers the state and shows it from time to time."""
+
+    title: str
+    total: float | None
+    unit: str
+    between: float
+    done: float = 0.0
+    text: str = ""
+    started: float = field(default_factory=lambda: time.monotonic())
+    shown: float = 0.0
+    """When the state was shown last; 0 for never."""
+
+    def update(
+        self,
+        done: float | None = None,
+        advance: float = 1,
+        text: str | None = None,
+        *,
+        title: str | None = None,
+        total: float | None = None,
+    ) -> None:
+        self.done = self.done + advance if done is None else done
+        self.text, self.title = self.text if text is None else text, title or self.title
+        self.total = self.total if total is None else total
+        now = time.monotonic()
+        if now - (self.shown or self.started) >= self.between:
+            self.shown = now
+            self.show()
+
+    def show(self) -> None:
+        """Shows the state."""
+
+    def sentence(self) -> str:
+        """Title, amount, text and time."""
+        divisor, unit = (1e6, " MB") if self.unit == "bytes" else (1, "")
+        amount = f"{self.done / divisor:,.0f}" + (f"/{self.total / divisor:,.0f}" if self.total else "") + unit
+        return f"{self.title}: {amount} {self.text} · {time.monotonic() - self.started:,.0f} s".replace("  ", " ")
+
+
+@final
+@dataclass
+class _Lines(_Told):
+    """A line on standard error every ten seconds: what takes less leaves no trace in a log."""
+
+    def show(self) -> None:
+        print(self.sentence(), file=sys.stderr, flush=True)
+
+
+@final
+@dataclass
+class _NotebookBar(_Told):
+    """A bar below a cell, made of HTML alone: it needs no ipywidgets."""
+
+    handle: Any = None
+
+    def show(self) -> None:
+        from IPython.display import HTML, display
+
+        share = "" if not self.total else f' value="{self.done:g}" max="{self.total:g}"'
+        bar = HTML(f"<progress{share}></progress> {escape(self.sentence())}")
+        if self.handle is None:
+            self.handle = display(bar, display_id=True)
+        else:
+            self.handle.update(bar)
 
 
 @contextmanager
@@ -44,7 +131,7 @@ def progress_bar(
     clock: Literal["left", "elapsed"] = "left",
     shown: bool = True,
 ) -> Iterator[ProgressBar]:
-    """A bar on standard error while the block runs; nothing is written if not `shown` or if that is not a terminal.
+    """A bar on standard error while the block runs, or below the cell of a notebook; in a log, lines.
 
         with progress_bar("Training", total=epochs) as bar:
             for epoch in range(epochs):
@@ -61,17 +148,29 @@ def progress_bar(
     if not shown:
         yield ProgressBar()
         return
-    from rich import progress as rich
     from rich.console import Console
 
     console = Console(stderr=True)
-    if not console.is_terminal:
-        yield ProgressBar()
+    if console.is_terminal:
+        with _rich_progress(console, unit, clock) as bar:
+            yield _TerminalBar(bar, bar.add_task(title, total=total, text=""))
         return
+    told = (
+        _NotebookBar(title, total, unit, _SECONDS_BETWEEN_BARS)
+        if console.is_jupyter
+        else _Lines(title, total, unit, SECONDS_BETWEEN_LINES)
+    )
+    yield told
+    if told.shown:
+        told.show()
+
+
+def _rich_progress(console: "Console", unit: str, clock: str) -> "Progress":
+    from rich import progress as rich
+
     amount = [rich.DownloadColumn(), rich.TransferSpeedColumn()] if unit == "bytes" else [rich.MofNCompleteColumn()]
-    time = rich.TimeRemainingColumn() if clock == "left" else rich.TimeElapsedColumn()
+    time_column = rich.TimeRemainingColumn() if clock == "left" else rich.TimeElapsedColumn()
     text = rich.TextColumn("{task.fields[text]}")
-    with rich.Progress(
-        rich.TextColumn("{task.description}"), rich.BarColumn(), *amount, text, time, console=console
-    ) as bar:
-        yield ProgressBar(bar, bar.add_task(title, total=total, text=""))
+    return rich.Progress(
+        rich.TextColumn("{task.description}"), rich.BarColumn(), *amount, text, time_column, console=console
+    )

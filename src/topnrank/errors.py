@@ -10,6 +10,7 @@ breaks, the value found, and what to do.
     │   ├── UnknownIdError                a user or item the model does not know
     │   ├── ModelFileError                a model or checkpoint file
     │   ├── OutputError                   a path that cannot be written
+    │   │   └── DiskError                 what happens while it is written: no space, a broken disk; exit code 1
     │   └── StorageError                  a remote file system that cannot be reached or refuses
     ├── NotFittedError                    a model used before `fit`
     └── DivergenceError                   numbers in training are not finite; exit code 1
@@ -41,7 +42,11 @@ class ModelFileError(InputError):
 
 
 class OutputError(InputError):
-    """A path that cannot be written: no permission, no such folder, no space."""
+    """A path that cannot be written: no permission, no such folder."""
+
+
+class DiskError(OutputError):
+    """The disk is full or fails, or a permission was lost, while something is written; what was there before stays."""
 
 
 class StorageError(InputError):

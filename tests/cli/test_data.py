@@ -141,7 +141,7 @@ def test_describe_with_wrong_words(run: Run, ratings: Path, tmp_path: Path, monk
     run("data", "describe", ratings, "--min-user-items", "99").assert_refused("no rows are left", "lower them")
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     run("data", "describe", ratings, "--plot", tmp_path / "a.png").assert_refused(
-        "needs Matplotlib", "pip install 'topnrank[report]'"
+        "need Matplotlib", "pip install 'topnrank[report]'"
     )
 
 

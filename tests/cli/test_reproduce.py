@@ -7,9 +7,9 @@ import pytest
 import topnrank as tnr
 from support.cli_runner import Run
 from support.official_files import lines, pack
-from topnrank.cli.files import write_table
 from topnrank.experiments.paper.published import TABLE2
 from topnrank.experiments.paper.reproduce import reproduce
+from topnrank.io.tables import write_table
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ model = ItemMean().fit(data)
     [
         (lambda: evaluate(model, {"user": [1]}), "needs Interactions, got dict"),
         (lambda: evaluate(model, data, relevant="x"), "relevant must be 'auto', a rating or None"),
-        (lambda: evaluate(model, data, num_threads="a"), "num_threads must be 0"),
-        (lambda: evaluate(model, data, num_threads=-1), "num_threads must be 0"),
+        (lambda: evaluate(model, data, num_threads="a"), "num_threads must be an integer of at least 0"),
+        (lambda: evaluate(model, data, num_threads=-1), "num_threads must be an integer of at least 0"),
         (lambda: model.recommend(history=5), "a history is a list of items"),
         (lambda: model.recommend(history="abc"), "a history is a list of items"),
         (lambda: model.recommend([[1, 2]]), "flat list of ids"),

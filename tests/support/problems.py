@@ -11,8 +11,8 @@ from topnrank.scorers import Factors, History, Neighbors, TrainingLists, UpdateR
 from topnrank.scorers.neighbors import SCALE
 
 N_USERS, N_ITEMS = 12, 15
-SCORERS = {"factors": Factors(4, 0.3), "history": History(4, 0.3), "types": History(4, 0.3, channels=3)}
-"""The last: histories with three types of feedback, each with vectors of its own"""
+SCORERS = {"factors": Factors(4, 0.3), "history": History(4, 0.3), "types": History(4, 0.3)}
+"""The last: histories with three types of feedback, each with vectors of its own, as the residuals of the rows say"""
 
 
 def random_rows(seed: int = 0) -> TrainingLists:
@@ -75,7 +75,7 @@ def neighbor_term(problem: Problem, rule: UpdateRule) -> Problem:
 
 def start(problem: Problem, seed: int = 1) -> State:
     """Start values with biases that are not zero."""
-    parameters = problem.scorer.initialize(N_USERS, N_ITEMS, seed)
+    parameters = problem.scorer.initialize(N_USERS, N_ITEMS, seed, problem.rows.residuals.shape[1])
     parameters["item_bias"] = (0.2 * stream(seed, "test bias").normal(size=N_ITEMS)).astype(np.float32)
     if problem.neighbors is not None:
         parameters[SCALE] = np.array([0.7], np.float32)

@@ -17,6 +17,7 @@ COMMANDS = {
     "compare": ("compare", "Compare models on the same splits of a file, with tests."),
     "recommend": ("recommend", "Print or write the N best items for users."),
     "explain": ("explain", "Show which of a user's items pulled an item up or down."),
+    "serve": ("serve", "Serve models over HTTP, with a page where people see them work."),
     "info": ("info", "Show what is in a model file or in a file of interactions."),
     "models": ("info", "List the models, or one's hyper-parameters."),
     "reproduce": ("reproduce", "Run a table of the paper again, beside its published numbers."),

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import typer
 
-from topnrank.errors import InputError, TopNRankError
+from topnrank.errors import DiskError, InputError, TopNRankError
 
 # Some versions of Typer bring their own Click, others use the installed one; this finds ClickException in both.
 _CLICK_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
@@ -24,7 +24,14 @@ _ARGUMENT = re.compile(r"\b(user|item|rating|type|weight|timestamp|format|separa
 def guarded(arguments: Sequence[str] | None) -> int:
     """Runs the command line and returns its exit code; errors become exit codes and a line on standard error."""
     try:
-        code = _run(arguments)
+        from topnrank.cli.app import app
+
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")  # a title that the terminal cannot show is no error
+        code = app(args=arguments, prog_name="topnrank", standalone_mode=False) or 0
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except (KeyboardInterrupt, typer.Abort) as ended:
         code = INTERRUPTED
         if isinstance(ended.__cause__, EOFError):  # Click takes any for the end of what a user types
@@ -51,22 +58,10 @@ def guarded(arguments: Sequence[str] | None) -> int:
     return code
 
 
-def _run(arguments: Sequence[str] | None) -> int:
-    from topnrank.cli.app import app
-
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a title that the terminal cannot show is no error
-    code = app(args=arguments, prog_name="topnrank", standalone_mode=False)
-    if sys.stdout is not None:
-        sys.stdout.flush()
-    return code or 0
-
-
 def _code_of(error: Exception) -> int:
     if isinstance(error, OSError) and error.errno == errno.EPIPE:
         return BROKEN_PIPE
-    return 2 if isinstance(error, InputError | _CLICK_ERROR) else 1
+    return 2 if isinstance(error, InputError | _CLICK_ERROR) and not isinstance(error, DiskError) else 1
 
 
 def _sentence(error: Exception) -> str:

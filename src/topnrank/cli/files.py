@@ -2,13 +2,12 @@
 
 import csv
 import io
-import json
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from topnrank.errors import DataError, OutputError
+from topnrank.errors import DataError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,24 +19,14 @@ if TYPE_CHECKING:
 # Writing.
 
 
-FORMATS = (".parquet", ".csv", ".jsonl")
-"""Endings of the names of tables that can be written."""
 TABLES = (".csv", ".tsv", ".tab", ".parquet", ".pq")
 """Endings of the names of small files that have columns; others hold lines of text."""
 PARQUET = (".parquet", ".pq")
 
 
-def table_format(path: str) -> str:
-    """The ending that gives the format of a table to write; an error when the name has another one."""
-    suffix = Path(path).suffix.lower()
-    if suffix not in FORMATS:
-        raise OutputError(f"{path}: the name must end in {', '.join(FORMATS)}, which gives the format; rename it")
-    return suffix
-
-
 def require_writable(path: str) -> None:
     """An error, before the work, when no file can be written at `path`."""
-    from topnrank.io.atomic import require_file
+    from topnrank.io.atomic import output_error, require_file
     from topnrank.io.paths import RemotePath, parse_path
 
     target = parse_path(path)
@@ -49,38 +38,8 @@ def require_writable(path: str) -> None:
         with tempfile.TemporaryFile(dir=target.parent):
             return
     except OSError as error:
-        raise OutputError(
-            f"{path}: cannot be written ({error.strerror}); create its folder or choose another place"
-        ) from None
-
-
-def write_table(path: str, table: "pa.Table") -> None:
-    """Writes a table in the format given by the name of the file."""
-    write_batches(path, table.schema, table.to_batches())
-
-
-def write_batches(path: str, schema: "pa.Schema", batches: "Iterable[pa.RecordBatch]") -> None:
-    """Writes a table batch by batch in the format given by the name of the file."""
-    from topnrank.io.atomic import write_atomically
-
-    suffix = table_format(path)
-
-    def write(temporary: Path) -> None:
-        if suffix == ".jsonl":
-            with temporary.open("w", encoding="utf-8") as file:
-                for batch in batches:
-                    file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in batch.to_pylist())
-            return
-        import pyarrow.csv as pc
-        import pyarrow.parquet as pq
-
-        parquet = suffix == ".parquet"
-        made = pq.ParquetWriter(temporary, schema, compression="zstd") if parquet else pc.CSVWriter(temporary, schema)
-        with made as writer:
-            for batch in batches:
-                writer.write_batch(batch)
-
-    write_atomically(path, write)
+        sentence = f"{path}: cannot be written ({error.strerror}); create its folder or choose another place"
+        raise output_error(sentence, error, has_begun=False) from None
 
 
 # ----------------------------------------------------------------------------------------------------

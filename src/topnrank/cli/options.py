@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from topnrank.cli.values import number, split_list
+from topnrank.cli.values import ALL_ROWS, RELEVANT, relevant_of, split_list
 
 if TYPE_CHECKING:
     from topnrank.cli.output import Output
@@ -107,7 +107,10 @@ class ReadOptions:
     timestamp: str | None = _column("times")
     format: str | None = option(None, "csv, tsv, dat, jsonl or parquet.", show_default="by name and content")
     separator: str | None = option(
-        None, "What separates the columns of a text file, such as ';', '::' or '\\t'.", show_default="found in the file"
+        None,
+        "What separates the columns of a text file, such as ';', '::' or '\\t'.",
+        show_default="found in the file",
+        callback=lambda value: value and value.replace("\\t", "\t"),  # a tab may be written as backslash and t
     )
     header: bool | None = option(
         None,
@@ -126,14 +129,10 @@ class ReadOptions:
 
         if path in DATASETS and not Path(path).exists():
             return tnr.load_dataset(path, progress=not output.quiet)
-        data = tnr.read(path, **asdict(self) | {"separator": self.plain_separator()})
+        data = tnr.read(path, **asdict(self))
         if data.merged_rows:
             self.note_merged(path, data.merged_rows, output)
         return data
-
-    def plain_separator(self) -> str | None:
-        """The separator; a tab may be written as backslash and t."""
-        return None if self.separator is None else self.separator.replace("\\t", "\t")
 
     def note_merged(self, path: str, rows: int, output: "Output") -> None:
         """Notes how many rows the rule about duplicates merged."""
@@ -156,18 +155,6 @@ class Filters:
         gone = f"{data.n_users - kept.n_users} users, {data.n_items - kept.n_items} items, {len(data) - len(kept)} rows"
         output.note(f"the filter left out {gone}")
         return kept
-
-
-ALL_ROWS = "all"
-"""The value of --relevant when every row, or every row with a positive weight, is relevant."""
-RELEVANT = "Lowest rating that counts as liked"
-
-
-def relevant_of(text: str) -> Any:
-    """The argument `relevant` of the library for a value of --relevant."""
-    if text in (ALL_ROWS, "auto"):
-        return None if text == ALL_ROWS else text
-    return number("--relevant", text)
 
 
 @dataclass(frozen=True)

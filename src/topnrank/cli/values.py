@@ -85,6 +85,18 @@ def parse_history(text: str) -> list[tuple[str, float] | str]:
     return history
 
 
+ALL_ROWS = "all"
+"""The value of --relevant when every row, or every row with a positive weight, is relevant."""
+RELEVANT = "Lowest rating that counts as liked"
+
+
+def relevant_of(text: str) -> Any:
+    """The argument `relevant` of the library for a value of --relevant."""
+    if text in (ALL_ROWS, "auto"):
+        return None if text == ALL_ROWS else text
+    return number("--relevant", text)
+
+
 def split_list(texts: Sequence[str]) -> list[str]:
     """The parts between commas of all `texts`, without blank ones."""
     return [part.strip() for text in texts for part in text.split(",") if part.strip()]

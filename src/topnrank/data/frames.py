@@ -90,7 +90,7 @@ def as_table(frame: Any) -> pa.Table:
         return frame
     if isinstance(frame, Mapping):
         return pa.table({name: _as_array(name, values) for name, values in _same_length(frame).items()})
-    if isinstance(frame, _ArrowStream):
+    if isinstance(frame, ArrowStream):
         try:
             return pa.table(frame)
         except (pa.ArrowException, ValueError, OverflowError) as problem:
@@ -135,7 +135,9 @@ def rows_of_table(table: pa.Table, columns: Columns, *, source: str, locate: Loc
 
 
 @runtime_checkable
-class _ArrowStream(Protocol):
+class ArrowStream(Protocol):
+    """A frame of pandas, polars, Arrow or DuckDB."""
+
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
 
 

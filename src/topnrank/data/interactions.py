@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, Self, final
+from typing import TYPE_CHECKING, Any, Literal, Self, final
 
 import numpy as np
 import pyarrow as pa
@@ -12,13 +12,18 @@ from numpy.typing import NDArray
 
 from topnrank._checks import one_of, require_integer
 from topnrank._csr import indptr_from_counts, row_owner
-from topnrank._typing import BoolArray, Float32Array, Int32Array, Int64Array, IntArray
+from topnrank._html import html_table, text_table
+from topnrank._typing import BoolArray, Float32Array, IdArray, Int32Array, Int64Array, IntArray
 from topnrank.data.columns import Column, Locate, numbers, rows_of
 from topnrank.data.duplicates import DUPLICATE_RULES, CodedColumns, unique_rows
-from topnrank.data.frames import Columns, as_table, resolve_columns, rows_of_table
+from topnrank.data.frames import ArrowStream, Columns, as_table, resolve_columns, rows_of_table
 from topnrank.data.ids import IdMap
 from topnrank.data.scale import RatingCounts
 from topnrank.errors import DataError, ParameterError
+from topnrank.rng import stream
+
+if TYPE_CHECKING:
+    from topnrank.experiments.report.plots import Picture
 
 _DTYPES: Mapping[str, type[np.generic]] = {
     "indptr": np.int64,
@@ -101,6 +106,41 @@ class Interactions:
         first[1:] = (self.indices[1:] != self.indices[:-1]) | (self.user_index[1:] != self.user_index[:-1])
         return first
 
+    def __str__(self) -> str:
+        shown = self.head().to_arrow()
+        rows = [[str(value) for value in row.values()] for row in shown.to_pylist()]
+        return "\n".join(
+            [repr(self), text_table(shown.column_names, rows), *(["..."] if len(self) > len(shown) else [])]
+        )
+
+    def _repr_html_(self) -> str:
+        shown = self.head().to_arrow()
+        more = f"... and {len(self) - len(shown):,} more rows" if len(self) > len(shown) else ""
+        rows = [[str(value) for value in row.values()] for row in shown.to_pylist()]
+        return html_table(shown.column_names, rows, title=repr(self), notes=[more])
+
+    def plot(self) -> "Picture":
+        """How long the users' lists are, and how popular the items."""
+        from topnrank.experiments.report.quick_plots import activity
+
+        return activity(self)
+
+    def head(self, n: int = 5) -> Self:
+        """The first n rows, in the order of users and items."""
+        return self.take(np.arange(min(require_integer("head: n", n), len(self))))
+
+    def sample(self, n: int | None = None, *, users: int | None = None, seed: int = 0) -> Self:
+        """n rows at random, or all rows of so many `users` at random; the id maps stay."""
+        if (n is None) == (users is None):
+            raise ParameterError("sample: give a number of rows, or users=..., a number of users")
+        random = stream(require_integer("seed", seed), "sample")
+        if n is not None:
+            size = min(require_integer("sample: n", n, 1), len(self))
+            return self.take(np.sort(random.choice(len(self), size, replace=False)))
+        busy = np.flatnonzero(np.diff(self.indptr))
+        drawn = random.choice(busy, min(require_integer("sample: users", users, 1), len(busy)), replace=False)
+        return self.take(np.isin(self.user_index, drawn))
+
     def take(self, rows: IntArray | BoolArray) -> Self:
         """The rows of a mask or of ascending positions, with the same id maps."""
         chosen: NDArray[Any] = np.asarray(rows)
@@ -132,6 +172,13 @@ class Interactions:
             indices=number[self.indices],
         )
 
+    def with_users(self, ids: IdArray) -> Self:
+        """The same rows beside more users, who have none."""
+        users = IdMap.encode(np.concatenate([self.users.ids, ids]))[0]
+        counts = np.zeros(len(users), np.int64)
+        counts[users.index(self.users.ids)] = np.diff(self.indptr)
+        return replace(self, users=users, indptr=indptr_from_counts(counts))
+
     def with_weights(self, weights: Float32Array) -> Self:
         """The same rows with other weights, (n_rows,), which must be finite."""
         weights = np.array(weights, dtype=np.float32)  # a copy: the caller's may change
@@ -142,21 +189,24 @@ class Interactions:
             raise DataError(f"weights must be finite numbers, got {weights[row]} at position {row}; fix that weight")
         return replace(self, weights=weights)
 
-    def filter(self, *, min_user_items: int = 0, min_item_users: int = 0) -> Self:
-        """Without rare items, then without the users left with few items; each once, not repeated until stable.
+    def filter(self, *, min_user_items: int = 0, min_item_users: int = 0, users: Any = None, items: Any = None) -> Self:
+        """Only these `users` and `items` (ids), then without rare items, then without the users left with few items.
 
-        Users and items without rows leave the id maps. Items of several types count once for a user.
+        Each once, not repeated until stable. Users and items without rows leave the id maps. Items of several types count
+        once for a user.
         """
         for name, least in (("min_user_items", min_user_items), ("min_item_users", min_item_users)):
             require_integer(name, least)
-        common = np.bincount(self.indices[self.pair_starts], minlength=self.n_items) >= min_item_users
-        kept = self.take(common[self.indices])
+        kept = self.take(_chosen(self.users, users)[self.user_index] & _chosen(self.items, items)[self.indices])
+        common = np.bincount(kept.indices[kept.pair_starts], minlength=self.n_items) >= min_item_users
+        kept = kept.take(common[kept.indices])
         busy = np.bincount(kept.user_index[kept.pair_starts], minlength=self.n_users) >= min_user_items
         kept = kept.take(busy[kept.user_index])
         if not len(kept):
             raise DataError(
                 f"no rows are left of {len(self)} after the filter min_item_users={min_item_users},"
-                f" min_user_items={min_user_items}; lower them"
+                f" min_user_items={min_user_items}{'' if users is items is None else ' and of the users and items given'};"
+                " lower them"
             )
         return kept.compact()
 
@@ -188,6 +238,30 @@ class Interactions:
             "timestamp": self.timestamps,
         }
         return pa.table({name: values for name, values in columns.items() if values is not None})
+
+    def to_pandas(self) -> Any:
+        """`to_arrow` as a pandas DataFrame."""
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        """`to_arrow` as a polars DataFrame."""
+        import polars
+
+        return polars.from_arrow(self.to_arrow())
+
+    def to_scipy(self) -> Any:
+        """A SciPy CSR matrix, (n_users, n_items), of ratings, else weights, else ones, in memory of its own.
+
+        Several types of one user and item add up. Row k is user `users.ids[k]`, column k item `items.ids[k]`.
+        """
+        from scipy.sparse import csr_matrix
+
+        values = self.ratings if self.ratings is not None else self.weights
+        values = np.ones(len(self), np.float32) if values is None else values
+        shape = (self.n_users, self.n_items)
+        matrix = csr_matrix((values, self.indices, self.indptr), shape=shape, copy=True)
+        matrix.sum_duplicates()
+        return matrix
 
     @classmethod
     def from_arrays(
@@ -312,6 +386,16 @@ class Interactions:
         return cls(rows.users, rows.items, indptr, rows.item_codes, merged_rows=merged, **columns)
 
 
+def _chosen(known: IdMap, ids: Any) -> BoolArray:
+    """(n,) which of the `known` ids are asked for: all where None."""
+    if ids is None:
+        return np.ones(len(known), np.bool_)
+    numbers = known.index(ids)
+    chosen = np.zeros(len(known), np.bool_)
+    chosen[numbers[numbers >= 0]] = True
+    return chosen
+
+
 def _ids_of_axis(ids: Any, length: int, name: str) -> tuple[IdMap, Int32Array]:
     id_map, numbers = IdMap.encode(np.arange(length) if ids is None else ids)
     if len(numbers) != length or len(id_map) != length:
@@ -319,10 +403,27 @@ def _ids_of_axis(ids: Any, length: int, name: str) -> tuple[IdMap, Int32Array]:
     return id_map, numbers
 
 
-def check_interactions(data: object) -> None:
+Rows = Interactions | ArrowStream
+"""What `fit`, `partial_fit`, `evaluate` and `compare` take: Interactions, or a frame of any library."""
+
+
+def as_interactions(data: Any, what: str = "fit") -> Interactions:
+    """Interactions as they are, and a frame as `Interactions.from_frame` takes it; ParameterError for anything else."""
+    if isinstance(data, Interactions):
+        return data
+    if isinstance(data, ArrowStream):
+        return Interactions.from_frame(data)
+    raise _not_interactions(data, what)
+
+
+def check_interactions(data: object, what: str = "fit") -> None:
     """Raise a ParameterError unless `data` are Interactions."""
     if not isinstance(data, Interactions):
-        raise ParameterError(
-            f"fit needs Interactions, got {type(data).__name__}; make them with topnrank.read(path) or "
-            "Interactions.from_frame(frame)"
-        )
+        raise _not_interactions(data, what)
+
+
+def _not_interactions(data: object, what: str) -> ParameterError:
+    return ParameterError(
+        f"{what} needs Interactions, got {type(data).__name__}; make them with topnrank.read(path) or "
+        "Interactions.from_frame(frame)"
+    )

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -12,6 +11,8 @@ FIVE_STAR_SPREAD = 1.12
 """Standard deviation of ratings from one to five stars (MovieLens): what learning rates and penalties are meant for."""
 FEW_LEVELS = 5
 """No more different values than these are a scale, never amounts."""
+USUAL_STEPS = (5, 10, 20, 50, 100)
+"""Steps from 0 to the top of usual scales."""
 _PLACES = 100_000
 """Values nearer than two such parts of the range are the same level: what float32 cannot tell apart."""
 
@@ -39,16 +40,6 @@ class RatingCounts:
         return cls(values, counts.astype(np.int64))
 
     @property
-    def lowest(self) -> float:
-        """The smallest value."""
-        return float(self.values[0])
-
-    @property
-    def highest(self) -> float:
-        """The largest value."""
-        return float(self.values[-1])
-
-    @property
     def unit(self) -> float:
         """What a star of five is on this scale: the standard deviation, as a share of the usual one; 1 where all are equal.
 
@@ -57,61 +48,38 @@ class RatingCounts:
         total = int(self.counts.sum())
         mean = float(self.counts @ self.values) / total
         spread = float(np.sqrt(float(self.counts @ (self.values - mean) ** 2) / total))
-        return spread / FIVE_STAR_SPREAD if spread > 1e-6 * max(abs(self.lowest), abs(self.highest)) else 1.0
+        return spread / FIVE_STAR_SPREAD if spread > 1e-6 * float(np.abs(self.values).max()) else 1.0
 
-    @property
-    def are_amounts(self) -> bool:
-        """Whether these are counts, hours and the like: never negative, many different ones, and some far above all others.
-
-        Far above: more than 4 times what 95 % of the positive values reach, or more than 10 times their median.
-        """
-        positive = self.values > 0.0
-        if self.lowest < 0.0 or np.count_nonzero(positive) <= FEW_LEVELS:
-            return False
-        values, reached = self.values[positive], np.cumsum(self.counts[positive])
-        median, nearly_all = (values[np.searchsorted(reached, share * reached[-1])] for share in (0.5, 0.95))
-        return bool(self.highest > 4.0 * nearly_all or self.highest > 10.0 * median)
-
-    @cached_property
-    def _places(self) -> Int64Array:
-        """(n_values,) where each value stands in the range, from 0 to `_PLACES`."""
-        span = self.highest - self.lowest
-        return np.round((self.values - self.lowest) / span * _PLACES).astype(np.int64)
-
-    @property
-    def _step(self) -> int:
-        """The distance of neighboring levels, in places; 0 where values are anywhere."""
-        gaps = np.diff(self._places)
-        apart = gaps[gaps > 2]
-        return int(apart.min()) if 2 * len(apart) > len(gaps) else 0
-
-    def four_fifths(self) -> float:
+    def four_fifths(self) -> float | None:
         """The lowest value in the upper fifth of the scale: 4 of 1 to 5 and of half stars, 8 of 1 to 10, 80 of 0 to 100.
+
+        None for amounts, which have no top: counts, hours and the like, never negative, many different ones, and some far
+        above all others (more than 4 times what 95 % of the positive values reach, or more than 10 times their median).
 
         Each level is an equal part of the scale, so 1 to 5 covers 0 to 5 and four fifths are 4. Multiplying and shifting
         all ratings moves the result alike. Where the values themselves say that the scale starts at 0 (steps of 1/5,
         1/10, ... of the largest), levels at the lower end may be missing.
         """
-        places, step = self._places, self._step
+        lowest, highest = self.values[[0, -1]].tolist()
+        positive = self.values > 0.0
+        if lowest >= 0.0 and np.count_nonzero(positive) > FEW_LEVELS:
+            values, reached = self.values[positive], np.cumsum(self.counts[positive])
+            median, nearly_all = (values[np.searchsorted(reached, share * reached[-1])] for share in (0.5, 0.95))
+            if highest > 4.0 * nearly_all or highest > 10.0 * median:
+                return None
+        span = highest - lowest
+        places = np.round((self.values - lowest) / span * _PLACES).astype(np.int64)
+        gaps = np.diff(places)
+        apart = gaps[gaps > 2]
+        step = (
+            int(apart.min()) if 2 * len(apart) > len(gaps) else 0
+        )  # of neighboring levels; 0 where values are anywhere
         point = 0.8 * (_PLACES + step) - step
-        if self.lowest >= 0.0 and step and _ends_round(self.highest / (self.highest - self.lowest) * _PLACES / step):
-            fifths = 0.8 * self.highest
-            if self.lowest < 0.5 * self.highest or round(self.highest / _value(self, step)) == FEW_LEVELS:
-                point = (fifths - self.lowest) / (self.highest - self.lowest) * _PLACES
-        return _plain(float(self.values[np.argmax(places >= point - 2)]))
-
-
-def _value(counts: RatingCounts, step: int) -> float:
-    """A distance in places as one of values."""
-    return step * (counts.highest - counts.lowest) / _PLACES
-
-
-def _ends_round(steps: float) -> bool:
-    """Whether a scale that starts at 0 ends after so many steps as usual scales have."""
-    return any(abs(steps - usual) < 0.0015 * usual for usual in (5, 10, 20, 50, 100))
-
-
-def _plain(value: float) -> float:
-    """The number with six digits, where 32 bits know no other."""
-    short = float(f"{value:.6g}")
-    return short if np.float32(short) == np.float32(value) else value
+        if lowest >= 0.0 and step:
+            steps = highest / span * _PLACES / step  # of a scale that starts at 0
+            is_usual = any(abs(steps - usual) < 0.0015 * usual for usual in USUAL_STEPS)
+            if is_usual and (lowest < 0.5 * highest or round(highest / (step * span / _PLACES)) == FEW_LEVELS):
+                point = (0.8 * highest - lowest) / span * _PLACES
+        value = float(self.values[np.argmax(places >= point - 2)])
+        short = float(f"{value:.6g}")
+        return short if np.float32(short) == np.float32(value) else value  # six digits, where 32 bits know no other

@@ -10,7 +10,7 @@ from topnrank._typing import Float32Array, Float64Array, Int32Array, Int64Array
 from topnrank.engines.base import END_OF_TRAINING, ItemSums, Problem, State, StepReport, TrainingTime
 from topnrank.errors import ParameterError
 from topnrank.kernels.batch import MAX_ROWS, ActiveItems, Batch, Lists, Plan, arrange, lay_out, sample_items
-from topnrank.kernels.item_index import count_visits, invert, invert_in_parts
+from topnrank.kernels.item_index import count_visits, invert
 from topnrank.kernels.jit import thread_count, threads
 from topnrank.kernels.updates import SUM, add_up, step_number
 from topnrank.losses.table import compiled_lists
@@ -58,6 +58,7 @@ class Inputs(NamedTuple):
 class Phases(NamedTuple):
     """Results of the user phase and the item phase of a step."""
 
+    batch: Batch
     lists: Lists
     """Of the first scores"""
     active_items: ActiveItems
@@ -98,18 +99,18 @@ class CpuEngine:
         self._counts = np.zeros(n_items, np.int32)
         self._part_counts = np.zeros((1 + (problem.negatives > 0), min(workers, MAX_PARTS), 0), np.int32)
         self._marks = np.zeros((workers, n_catalog if problem.neighbors is not None else 0), np.float32)
-        channels = getattr(problem.scorer, "channels", 1)
+        channels = problem.rows.residuals.shape[1]
         self.self_products = SelfProducts(np.zeros(n_items, np.float32), np.zeros((n_items, channels), np.float32))
 
     def step(self, users: Int64Array, when: TrainingTime = END_OF_TRAINING) -> StepReport:
         """One batch: layout, user phase, item phase, scale of the neighbors."""
-        batch, phases, scale_sum = self._run(users, when, self.state, self.problem.rules)
-        moved = 0.0
+        _, scale_sum, report = self._run(users, when, self.state, self.problem.rules)
         if self.problem.neighbors is not None:  # along the mean over the batch
             rule = np.array(self.problem.rules[SCALE], np.float64)
             block, accumulators = self.state.parameters[SCALE], self.state.accumulators[SCALE]
-            moved = float(step_number(rule, 1.0, scale_sum / batch.users.size, block, accumulators, 0))
-        return _report(phases, phases.moved_items, moved)
+            moved = float(step_number(rule, 1.0, scale_sum / users.size, block, accumulators, 0))
+            report = report._replace(moved=report.moved + moved)
+        return report
 
     def sums(self, users: Int64Array, when: TrainingTime = END_OF_TRAINING) -> ItemSums:
         """A part of a batch: updates its users, and returns what the update of its items needs from them."""
@@ -117,12 +118,11 @@ class CpuEngine:
         sums = {name: np.zeros_like(block) for name, block in parameters.items() if name != user_block}
         target = State(parameters | sums, self.state.accumulators | sums)
         rules = {name: UpdateRule(*SUM) if name in sums else rule for name, rule in self.problem.rules.items()}
-        batch, phases, scale_sum = self._run(users, when, target, rules)
+        phases, scale_sum, report = self._run(users, when, target, rules)
         items = phases.active_items.items
         in_lists, in_histories = np.empty(items.size), np.empty(items.size)
-        count_visits(batch, phases.active_items, in_lists, in_histories)
+        count_visits(phases.batch, phases.active_items, in_lists, in_histories)
         gradients = {name: block[items] for name, block in sums.items() if name != SCALE}
-        report = _report(phases, _NO_DISTANCES, 0.0)
         items = items if self.item_ids is None else self.item_ids[items]
         return ItemSums(items, gradients, in_lists, in_histories, np.array([scale_sum]), report)
 
@@ -134,8 +134,13 @@ class CpuEngine:
             sample_items(batch, self.problem.rows, self.sampling_weights, batch.items, batch.weights)
         return batch.items
 
-    def _run(self, users: Int64Array, when: TrainingTime, target: State, rules: Rules) -> tuple[Batch, Phases, float]:
-        """Both phases of a batch, items updated in `target`; and the summed gradient of the neighbors' scale."""
+    def _run(
+        self, users: Int64Array, when: TrainingTime, target: State, rules: Rules
+    ) -> tuple[Phases, float, StepReport]:
+        """Both phases of a batch, items updated in `target`; the summed gradient of the neighbors' scale; loss and distance.
+
+        The distance is that of users, and of items where they are not sums.
+        """
         problem, rows = self.problem, self.problem.rows
         plan = self._plan._replace(progress=when.progress, iteration=np.uint64(when.iteration))
         places = arrange(users, rows, plan, balanced_order(users.size))
@@ -151,15 +156,16 @@ class CpuEngine:
                 batch_neighbor_scores(batch, rows, *problem.neighbors, self._marks, neighbor_scores)
             if self.item_ids is not None:
                 batch = batch._replace(items=np.searchsorted(self.item_ids, batch.items).astype(np.int32))
-            if batch.items.size < MANY_ROWS * self._counts.size:
-                active_items = invert(batch, self._counts)
-            else:
-                if not self._part_counts.size:
-                    self._part_counts = np.empty((*self._part_counts.shape[:2], self._counts.size), np.int32)
-                active_items = invert_in_parts(batch, self._part_counts)
+            in_parts = batch.items.size >= MANY_ROWS * self._counts.size
+            if in_parts and not self._part_counts.size:
+                self._part_counts = np.empty((*self._part_counts.shape[:2], self._counts.size), np.int32)
+            active_items = invert(batch, self._part_counts if in_parts else self._counts)
             phases = self._phases(self, Inputs(batch, active_items, neighbor_scores, target, rules))
             scale_sum = scale_gradient(batch, phases.lists.G[0], neighbor_scores) if neighbor_scores.size else 0.0
-        return batch, phases, scale_sum
+            total = np.empty(3)
+            moved_items = phases.moved_items if target is self.state else _NO_DISTANCES
+            add_up(phases.lists.report, phases.moved_users, moved_items, total)
+        return phases, scale_sum, StepReport(float(total[0]), int(total[1]), len(phases.lists.report), float(total[2]))
 
     def lists(self, batch: Batch, scores: Float64Array, neighbor_scores: Float32Array) -> Lists:
         """Losses and gradients of the lists of a batch at the sum of the scorer's and the neighbors' scores."""
@@ -185,12 +191,6 @@ def balanced_order(n: int) -> Int64Array:
     return np.lexsort((turn, group)).astype(np.int64)
 
 
-def _report(phases: Phases, moved_items: Float64Array, moved_scale: float) -> StepReport:
-    total = np.empty(3)
-    add_up(phases.lists.report, phases.moved_users, moved_items, total)
-    return StepReport(float(total[0]), int(total[1]), len(phases.lists.report), float(total[2]) + moved_scale)
-
-
 def _factor_state(blocks: Parameters) -> FactorState:
     return FactorState(blocks["user_factors"], blocks["item_factors"], blocks["item_bias"])
 
@@ -211,7 +211,7 @@ def _factor_phases(engine: CpuEngine, inputs: Inputs) -> Phases:
     stepped = _factor_state(target.parameters)
     item_rules = np.array([rules["item_factors"], rules["item_bias"]], np.float64)
     factor_item_step(batch, active_items, second.G[1], stepped, accumulators, item_rules, moved)
-    return Phases(first, active_items, moved_users, moved)
+    return Phases(batch, first, active_items, moved_users, moved)
 
 
 def _history_phases(engine: CpuEngine, inputs: Inputs) -> Phases:
@@ -231,7 +231,7 @@ def _history_phases(engine: CpuEngine, inputs: Inputs) -> Phases:
     accumulators = HistoryState(*blocks_in_order(target.accumulators))
     item_rules = np.array([rules[name] for name in ("item_factors", "history_factors", "item_bias")], np.float64)
     history_item_step(batch, active_items, lists.G, sums, state, stepped, accumulators, item_rules, moved)
-    return Phases(lists, active_items, _NO_DISTANCES, moved)
+    return Phases(batch, lists, active_items, _NO_DISTANCES, moved)
 
 
 _PHASES: dict[type, Callable[[CpuEngine, Inputs], Phases]] = {

@@ -2,29 +2,31 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from numbers import Integral
-from typing import Literal
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 
-from topnrank._checks import one_of
+from topnrank._checks import one_of, require_integer
 from topnrank._typing import BoolArray, Float64Array
 from topnrank.data.feedback.liked import Relevant
-from topnrank.data.interactions import Interactions
-from topnrank.errors import DataError, ParameterError, TopNRankWarning
+from topnrank.data.interactions import Interactions, as_interactions
+from topnrank.errors import DataError, TopNRankWarning
+from topnrank.evaluation.foreign import RankedLists, as_ranker
 from topnrank.evaluation.labels import Ranker, check_overlap, match, relevance
-from topnrank.evaluation.metrics import ACCURACY, DEFAULT_METRICS, GRADED, Metric, parse_metrics
+from topnrank.evaluation.metrics import ACCURACY, DEFAULT_METRICS, GRADED, Metric, Metrics, parse_metrics
 from topnrank.evaluation.protocols import PROTOCOLS, Ranking, rank_catalog, rank_rated
 from topnrank.evaluation.result import Evaluation
 from topnrank.kernels.jit import threads
 
 
 def evaluate(
-    model: Ranker,
+    model: Any,
     test: Interactions,
     *,
+    train: Interactions | None = None,
     protocol: Literal["auto", "rated", "catalog"] = "auto",
-    metrics: str | Sequence[str] = DEFAULT_METRICS,
+    metrics: Metrics = DEFAULT_METRICS,
     relevant: Relevant = "auto",
     exclude_seen: bool = True,
     num_threads: int = 0,
@@ -36,16 +38,22 @@ def evaluate(
     Parameters
     ----------
     model
-        A fitted model.
+        A fitted model; or a fitted object with the method `score(users, items)`, or a frame of lists made elsewhere with the
+        columns user, item and rank (or score; else the best first). What is not in a list counts as not found.
     test
         Held-out rows.
+    train
+        The rows that an object of another library, or the lists, were made from. Models of this library know them. Without
+        them nothing is left out of lists as seen.
     protocol
         "rated" ranks the user's own test items (the paper's protocol); "catalog" all items of the model, never a
         sample of them. "auto" is what the model was trained for; "catalog" for models without training.
     metrics
         Names such as "ndcg@10", "map", "auc"; without "@k" the whole list counts. Beyond accuracy "coverage@10" (fraction
         of the items in anybody's top 10), "novelty@10" (self-information of the items there) and "popularity@10" (how much
-        more popular they are than the user's training items).
+        more popular they are than the user's training items). Or a function of your own: it gets the candidates of a user,
+        best first, as an array of 1.0 (relevant) and 0.0, tied ones in random order, and returns a number; NaN leaves the
+        user out of its mean.
     relevant
         Lowest rating of a relevant row. "auto" is the rule that the model learned by; of a model without one, the upper
         fifth of the scale of the test ratings. With None, or where there are no ratings: weight > 0 if the data have
@@ -60,12 +68,18 @@ def evaluate(
     DataError
         If no row is relevant, no user or item of the test data is known to the model, or no relevant row is left.
     """
-    _check_arguments(test, num_threads)
+    test = as_interactions(test, "evaluate")
+    require_integer("num_threads", num_threads)
+    model = as_ranker(model, train)
+    ask = getattr(model, "for_rows", None)
+    model, asked = (model, "") if ask is None else ask(test)
     chosen = own_protocol(model) if one_of("protocol", protocol, ("auto", *PROTOCOLS)) == "auto" else protocol
     wanted = parse_metrics(metrics)
     relevant_test = relevance(test, relevant, getattr(model, "liked_rule_", None))
     matched = match(model, test, relevant_test.flags, graded=any(metric.kind in GRADED for metric in wanted))
     check_overlap(model, test, matched)
+    if isinstance(model, RankedLists):
+        matched = replace(matched, labels=model.only_listed(matched.labels))
     if any(metric.kind in ACCURACY for metric in wanted) and (complaint := relevant_test.complaint(chosen)):
         warnings.warn(complaint, TopNRankWarning, stacklevel=2)
     labels = matched.labels
@@ -80,8 +94,10 @@ def evaluate(
     means = means_over(per_user, counted)
     coverage = {metric.name: ranking.top.coverage(metric.cut) for metric in wanted if metric.kind == "coverage"}
     n_users = int(counted.sum())
-    has_rows = np.diff(model.seen_indptr)[labels.users] > 0
-    tested = np.unique(labels.items[labels.items >= 0])
+    tested, has_rows = np.unique(labels.items[labels.items >= 0]), np.ones(len(labels.users), np.bool_)
+    if len(model.seen_indices):
+        has_rows = np.diff(model.seen_indptr)[labels.users] > 0
+        tested = tested[~np.isin(tested, model.seen_indices)]
     return Evaluation(
         values={metric.name: (means | coverage)[metric.name] for metric in wanted},
         per_user=per_user,
@@ -95,10 +111,11 @@ def evaluate(
         n_unknown_users=matched.n_unknown_users,
         n_unknown_items=matched.n_unknown_items,
         n_users_without_rows=int((counted & ~has_rows).sum()),
-        n_items_without_rows=int((~np.isin(tested, model.seen_indices)).sum()),
+        n_items_without_rows=len(tested) if len(model.seen_indices) else 0,
         known=means_over(per_user, has_rows) | coverage,
         n_seen=ranking.n_seen,
         undefined={name: n_users - count for name, count in defined.items() if count < n_users},
+        asked=asked,
     )
 
 
@@ -111,16 +128,6 @@ def means_over(per_user: Mapping[str, Float64Array], users: BoolArray) -> dict[s
     """The mean of each metric over those of the `users` for whom it is defined; NaN if there is none."""
     defined = {name: values[users & ~np.isnan(values)] for name, values in per_user.items()}
     return {name: float(values.mean()) if len(values) else float("nan") for name, values in defined.items()}
-
-
-def _check_arguments(test: object, num_threads: object) -> None:
-    if not isinstance(test, Interactions):
-        raise ParameterError(
-            f"evaluate needs Interactions, got {type(test).__name__}; make them with topnrank.read(path) or "
-            "Interactions.from_frame(frame)"
-        )
-    if not isinstance(num_threads, Integral) or num_threads < 0:
-        raise ParameterError(f"num_threads must be 0 (all) or more, got {num_threads!r}")
 
 
 def check_rows_left(n_rows: int, n_seen: int) -> None:

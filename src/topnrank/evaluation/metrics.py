@@ -1,8 +1,9 @@
 """The metrics by name, and their values from the kernel's sums."""
 
+import hashlib
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -19,6 +20,12 @@ BEYOND = ("coverage", "novelty", "popularity")
 
 METRICS = (*ACCURACY, *BEYOND)
 """Names of the metrics; all but `auc` take a cut-off ("ndcg@10"), and those of `BEYOND` do not work without one."""
+
+OWN = "own"
+"""The kind of a metric that is a function of the caller."""
+
+RankedRelevance = Float64Array
+"""(n_candidates,) the candidates of one user, best first: 1.0 where relevant, else 0.0."""
 
 GRADED = ("ndcg_graded", "err")
 """Metrics that use the height of a rating, not only whether it is relevant."""
@@ -48,9 +55,19 @@ class Metric:
     name: str
     """As the caller spelled it, such as "ndcg@10"."""
     kind: str
-    """One of `METRICS`."""
+    """One of `METRICS`, or `OWN`."""
     cut: int
     """Number of ranks that count; `kernels.WHOLE` for all."""
+    function: Callable[[RankedRelevance], float] | None = None
+    """What an own metric makes of the list of a user."""
+
+    def identity(self) -> str:
+        """The name, of an own metric with a digest of its code."""
+        code = getattr(self.function, "__code__", None)
+        if code is None:
+            return self.name
+        content = repr((code.co_code, code.co_consts, code.co_names)).encode()
+        return f"{self.name} ({hashlib.blake2b(content, digest_size=8).hexdigest()})"
 
 
 @dataclass(frozen=True)
@@ -69,11 +86,15 @@ class Measured:
     """(n_users,) relevant items of each user."""
     length: Int64Array
     """(n_users,) candidates of each user."""
+    own: Mapping[str, Float64Array] = field(default_factory=dict)
+    """(n_users,) values of own metrics by name."""
 
     def value(self, metric: Metric) -> Float64Array:
         """The metric of each user, (n_users,); NaN for users without a relevant item, or where it is undefined."""
         if metric.kind == "auc":
             values = self.auc
+        elif metric.kind == OWN:
+            values = self.own[metric.name]
         else:
             column, divisor = _RATIOS[metric.kind]
             at = int(np.searchsorted(self.cuts, metric.cut))
@@ -113,13 +134,20 @@ _RATIOS: dict[str, tuple[int, Callable[[Measured, int], Float64Array]]] = {
 """Column of the sums, and the divisor at the cut-off of the given position."""
 
 
-def parse_metrics(names: str | Sequence[str]) -> tuple[Metric, ...]:
-    """The metrics of `names`, each once, in the given order; a single name may stand alone."""
-    unique = dict.fromkeys((names,) if isinstance(names, str) else names)
+Metrics = str | Callable[[RankedRelevance], float] | Sequence[str | Callable[[RankedRelevance], float] | Metric]
+"""Names of metrics, or functions of a user's ranked relevance."""
+
+
+def parse_metrics(names: Metrics) -> tuple[Metric, ...]:
+    """The metrics of `names`, each once, in the given order; a single one may stand alone."""
+    unique = dict.fromkeys((names,) if isinstance(names, str) or callable(names) else names)
     if not unique:
         raise ParameterError(f"metrics must name at least one of {', '.join(METRICS)}, such as 'ndcg@10', got none")
     metrics = []
     for name in unique:
+        if callable(name) or isinstance(name, Metric):
+            metrics.append(_own(name))
+            continue
         kind, at, cut = str(name).partition("@")
         one_of("the metric before '@'", kind, METRICS)
         if at and not re.fullmatch(r"0*[1-9][0-9]{0,8}", cut):
@@ -129,7 +157,21 @@ def parse_metrics(names: str | Sequence[str]) -> tuple[Metric, ...]:
         if not at and kind in BEYOND:
             raise ParameterError(f"{kind} needs a cut-off, such as '{kind}@10', got '{kind}'")
         metrics.append(Metric(str(name), kind, int(cut) if at else kernels.WHOLE))
+    if len({metric.name for metric in metrics}) < len(metrics):
+        raise ParameterError("metrics: two functions have the same name; give each one its own (__name__)")
     return tuple(metrics)
+
+
+def _own(given: Metric | Callable[[RankedRelevance], float]) -> Metric:
+    """A function as a metric."""
+    if isinstance(given, Metric):
+        return given
+    name = str(getattr(given, "__name__", type(given).__name__))
+    if name.partition("@")[0] in METRICS:
+        raise ParameterError(
+            f"metrics: {name!r} is the name of a metric of this library; give the function another one"
+        )
+    return Metric(name, OWN, kernels.WHOLE, given)
 
 
 def cuts_of(metrics: Sequence[Metric]) -> Int64Array:
@@ -140,4 +182,4 @@ def cuts_of(metrics: Sequence[Metric]) -> Int64Array:
 
 def depth_of(metrics: Sequence[Metric]) -> int:
     """Down to which rank the ranks of labels must be exact; `auc` needs the whole list."""
-    return kernels.WHOLE if any(metric.kind == "auc" for metric in metrics) else int(cuts_of(metrics)[-1])
+    return kernels.WHOLE if any(metric.kind in ("auc", OWN) for metric in metrics) else int(cuts_of(metrics)[-1])

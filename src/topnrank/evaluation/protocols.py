@@ -1,17 +1,19 @@
 """The two protocols: which candidates a user's list holds, and the ranks of the labels in it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from topnrank._typing import Float32Array, Int64Array
-from topnrank.errors import DivergenceError
+from topnrank._checks import is_number
+from topnrank._typing import Float32Array, Float64Array, Int64Array
+from topnrank.errors import DivergenceError, ParameterError
 from topnrank.evaluation import _metrics_kernel as kernels
 from topnrank.evaluation.beyond_accuracy import ItemCounts, TopLists
 from topnrank.evaluation.labels import Labels, Ranker
 from topnrank.evaluation.metrics import Measured, Metric, cuts_of, depth_of
 from topnrank.kernels.top_items import mask_seen
+from topnrank.rng import stream
 
 PROTOCOLS = ("rated", "catalog")
 
@@ -91,7 +93,8 @@ def rank_catalog(
         top.add_block(first, block)
     names = ("sums", "auc", "ideal", "n_relevant", "length")
     joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
-    return Ranking(replace(parts[0], **joined), top, n_seen)
+    own = {name: np.concatenate([part.own[name] for part in parts]) for name in parts[0].own}
+    return Ranking(replace(parts[0], **joined, own=own), top, n_seen)
 
 
 def _score_block(model: Ranker, users: Int64Array, *, exclude_seen: bool) -> Float32Array:
@@ -141,7 +144,33 @@ def _measure(
         for column, cut in enumerate(cuts):
             ideal[:, column] = np.bincount(owner, weights=gains * (rank < cut), minlength=len(ideal))
     n_relevant = np.bincount(labels.owner, weights=labels.relevant, minlength=len(labels.users)).astype(np.float64)
-    return Measured(cuts, sums, auc, ideal, n_relevant, length)
+    own = {
+        metric.name: own_values(metric.function, labels, above, tied, length)
+        for metric in metrics
+        if metric.function is not None
+    }
+    return Measured(cuts, sums, auc, ideal, n_relevant, length, own)
+
+
+def own_values(
+    function: Callable[[Float64Array], float], labels: Labels, above: Int64Array, tied: Int64Array, length: Int64Array
+) -> Float64Array:
+    """(n_users,) what a function of the caller makes of each list; items of one score stand in random order there."""
+    values = np.full(len(labels.users), np.nan)
+    for user in np.flatnonzero(np.bincount(labels.owner, labels.relevant, len(values)) > 0).tolist():
+        random = stream(0, "own metric", int(labels.users[user]))
+        relevance = np.zeros(length[user])
+        rows = slice(labels.indptr[user], labels.indptr[user + 1])
+        for first in np.unique(above[rows][above[rows] < length[user]]).tolist():
+            group = np.flatnonzero(above[rows] == first)
+            places = random.permutation(int(tied[rows][group[0]]))[: len(group)] + first
+            relevance[places] = labels.relevant[rows][group]
+        value = function(relevance)
+        if not is_number(value) and not (isinstance(value, float) and np.isnan(value)):
+            name = getattr(function, "__name__", type(function).__name__)
+            raise ParameterError(f"metrics: {name} must return a number for a list, got {value!r}")
+        values[user] = value
+    return values
 
 
 def _nan_error(model: Ranker, user: int, item: int) -> DivergenceError:

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from topnrank._checks import one_of
+from topnrank._html import html_table
 from topnrank._typing import Float64Array, IdArray
 from topnrank.errors import DataError
-from topnrank.evaluation.metrics import NOTES
+from topnrank.evaluation.metrics import METRICS, NOTES
 
 CANDIDATES = {
     "rated": "rated: each user's own test items are ranked",
@@ -57,6 +58,9 @@ class Evaluation:
     undefined: dict[str, int]
     """Of the `n_users`, how many a metric's mean leaves out because it is not defined for their lists; without zeros."""
 
+    asked: str = ""
+    """What a model with several scores was asked for, in words."""
+
     def __post_init__(self) -> None:
         if not self.n_users:
             raise DataError(
@@ -72,6 +76,17 @@ class Evaluation:
         lines = [f"{name:<{width}}  {value:.4f}" for name, value in self.values.items()]
         return "\n".join([*lines, "", self.convention])
 
+    def __repr__(self) -> str:
+        means = ", ".join(f"{name} {value:.4f}" for name, value in self.values.items())
+        return f"Evaluation({self.protocol}, {self.n_users} users: {means})"
+
+    def _repr_html_(self) -> str:
+        header, columns = ["metric", "mean over users"], [self.values]
+        if self.n_users_without_rows:
+            header, columns = [*header, "over users with training rows"], [self.values, self.known]
+        rows = [[name, *(f"{values[name]:.4f}" for values in columns)] for name in self.values]
+        return html_table(header, rows, notes=[self.convention])
+
     @property
     def convention(self) -> str:
         """How the numbers were made: candidates, relevance, cut, ties, users left out."""
@@ -84,6 +99,8 @@ class Evaluation:
                 "gain 1 for a relevant item, cut at k or the end of the list",
                 *(NOTES[kind] for kind in kinds if kind in NOTES),
                 "tied scores count with the expected value under random order",
+                *(f"{kind} is a function of the caller, ties in random order" for kind in kinds if kind not in METRICS),
+                *([self.asked] if self.asked else []),
             ]
         )
         second = (

@@ -6,10 +6,11 @@ types) stay together in the per-user splits; "items" below are the distinct item
 
 import math
 from dataclasses import replace
+from datetime import UTC, date, datetime
 
 import numpy as np
 
-from topnrank._checks import require_number
+from topnrank._checks import require_integer, require_number
 from topnrank._typing import BoolArray, Int64Array
 from topnrank.data.interactions import Interactions
 from topnrank.data.order import TimedItems, id_words, oldest_first, pair_draws, times_of
@@ -26,7 +27,7 @@ def split_per_user(data: Interactions, *, test: float = 0.5, seed: int = 0) -> S
     An item's draw depends only on seed, user id and item id, not on other users, other items or the order of rows.
     """
     _check_fraction(test)
-    _check_seed(seed)
+    require_integer("seed", seed)
     pairs = np.flatnonzero(data.pair_starts)
     users = data.user_index[pairs]
     draws = pair_draws(data, pairs, seed)
@@ -102,7 +103,7 @@ def split_last(data: Interactions, *, test: int = 1, ties: str = "random", seed:
     """
     if isinstance(test, bool) or not isinstance(test, (int, np.integer)) or test < 1:
         raise ParameterError(f"test must be an integer number of items per user, at least 1, got {test!r}")
-    _check_seed(seed)
+    require_integer("seed", seed)
     events = TimedItems.of(data, times_of(data, "split_last", "split_per_user"))
     counts = np.bincount(events.users, minlength=data.n_users)
     n_test = np.minimum(int(test), np.maximum(counts - 1, 0))
@@ -130,7 +131,7 @@ def split_last_session(data: Interactions, *, gap: float) -> Split:
     return _parts(data, chosen, f"gap={gap:g}, and every user keeps a session in train", "last")
 
 
-def split_time(data: Interactions, *, test: float = 0.2, at: int | None = None) -> Split:
+def split_time(data: Interactions, *, test: float = 0.2, at: int | str | date | None = None) -> Split:
     """Rows from one point in time on, the same for all users, go to the test part.
 
     Parameters
@@ -140,9 +141,12 @@ def split_time(data: Interactions, *, test: float = 0.2, at: int | None = None) 
     test
         Fraction of the latest rows; rows with equal timestamps stay together, so the test part may be a little larger.
     at
-        First timestamp of the test part; `test` is then not used.
+        First timestamp of the test part; `test` is then not used. Where timestamps are seconds since 1970, as dates in files
+        become, it may be a date or a moment, such as "2026-01-01" or "2026-01-01T12:00" (UTC).
     """
     timestamps = times_of(data, "split_time", "split_per_user")
+    if isinstance(at, str | date):
+        at = _seconds(at)
     if at is None:
         _check_fraction(test)
         n_train = min(len(timestamps) - math.floor(len(timestamps) * test + 1e-9), len(timestamps) - 1)
@@ -156,6 +160,15 @@ def split_time(data: Interactions, *, test: float = 0.2, at: int | None = None) 
         )
     train, rest = data.take(~chosen), data.take(chosen)
     return replace(train, split=data.split or "time"), replace(rest, split=data.split or "time")
+
+
+def _seconds(at: str | date) -> int:
+    """Seconds since 1970 of a date or moment, in UTC unless it names a zone."""
+    try:
+        moment = datetime.fromisoformat(at if isinstance(at, str) else at.isoformat())
+    except ValueError:
+        raise ParameterError(f"at must be a timestamp or a date such as '2026-01-01', got {at!r}") from None
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
 
 
 def _last_of_each(order: Int64Array, counts: Int64Array, n_last: Int64Array) -> BoolArray:
@@ -179,8 +192,3 @@ def _parts(data: Interactions, chosen: BoolArray, rule: str, by: str | None = No
 def _check_fraction(test: float) -> None:
     if not isinstance(test, (int, float, np.number)) or not 0 < test < 1:
         raise ParameterError(f"test must be a fraction between 0 and 1, both excluded, got {test!r}")
-
-
-def _check_seed(seed: int) -> None:
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise ParameterError(f"seed must be an integer of at least 0, got {seed!r}")

@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from topnrank.errors import OutputError
+from topnrank.io.atomic import output_error
 
 if sys.platform != "win32":
     import fcntl
@@ -23,7 +24,8 @@ def alone(file: Path, what: str) -> Iterator[None]:
     try:
         handle = os.open(file, flags, 0o600)
     except OSError as error:
-        raise OutputError(f"{file}: cannot be written ({error.strerror}); choose another place") from None
+        sentence = f"{file}: cannot be written ({error.strerror}); choose another place"
+        raise output_error(sentence, error, has_begun=False) from None
     try:
         with suppress(OSError):  # a file system without locks
             try:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from safetensors import SafetensorError
 
-from topnrank.errors import OutputError
+from topnrank.errors import DiskError, OutputError
 from topnrank.io.paths import Location, RemotePath, parse_path, temporary_name
 
 try:
@@ -25,6 +25,8 @@ except ImportError:  # Windows: what a killed process left stays
     fcntl = None  # type: ignore[assignment]
 
 _FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
+_WRONG_PATH = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP)
+_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 def write_text(path: Location, text: str) -> None:
@@ -49,11 +51,30 @@ def write_atomically(path: Location, write: Callable[[Path], object]) -> None:
             write(temporary.path)
             with temporary.path.open("rb+") as file:
                 os.fsync(file.fileno())
-            _hand_on(target, temporary)
+            mode = temporary.usual_mode
+            with suppress(FileNotFoundError):
+                old = target.stat()
+                mode = stat.S_IMODE(old.st_mode)
+                if hasattr(os, "chown"):
+                    with suppress(OSError):
+                        os.chown(temporary.path, old.st_uid, old.st_gid)
+            os.chmod(temporary.path, mode)
             os.replace(temporary.path, target)
-        _sync_folder(target.parent)
+        with suppress(OSError):  # the new name lasts through a loss of power, where the system can
+            folder = os.open(target.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
     except (OSError, SafetensorError) as error:
-        raise OutputError(_why_unwritable(path, error)) from error
+        raise output_error(_why_unwritable(path, error), error) from error
+
+
+def output_error(sentence: str, cause: Exception, *, has_begun: bool = True) -> OutputError:
+    """The error to raise where `cause` ended some writing: a DiskError unless it is the path that is wrong, as it is where
+    nobody has been allowed to write since before the work has begun."""
+    wrong = _WRONG_PATH if has_begun else _WRONG_PATH + _FORBIDDEN
+    return (OutputError if getattr(cause, "errno", None) in wrong else DiskError)(sentence)
 
 
 def require_file(path: Path) -> Path:
@@ -99,19 +120,6 @@ def _temporary(target: Path) -> Iterator[_Temporary]:
         path.unlink(missing_ok=True)
 
 
-def _hand_on(target: Path, temporary: _Temporary) -> None:
-    """Gives the new file the permissions of the old one, and its owner where that is allowed."""
-    try:
-        old = target.stat()
-    except FileNotFoundError:
-        os.chmod(temporary.path, temporary.usual_mode)
-        return
-    if hasattr(os, "chown"):
-        with suppress(OSError):
-            os.chown(temporary.path, old.st_uid, old.st_gid)
-    os.chmod(temporary.path, stat.S_IMODE(old.st_mode))
-
-
 def _remove_left_behind(target: Path) -> None:
     """Removes temporary files of `target` whose writers are dead."""
     begin, _, _ = temporary_name(target.name).rsplit(".", 2)
@@ -124,16 +132,6 @@ def _remove_left_behind(target: Path) -> None:
                     file.unlink()
 
 
-def _sync_folder(folder: Path) -> None:
-    """Makes the new name last through a loss of power, where the system can."""
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
 def _write_remote(target: RemotePath, write: Callable[[Path], object]) -> None:
     target.require_folder()  # before the work
     try:
@@ -144,11 +142,11 @@ def _write_remote(target: RemotePath, write: Callable[[Path], object]) -> None:
     except (OSError, SafetensorError) as error:
         if "No space left" in str(error) or "os error 28" in str(error):
             where = tempfile.gettempdir()
-            raise OutputError(
+            raise DiskError(
                 f"{target}: cannot be prepared in {where}, where the disk is full; free some space or set TMPDIR "
                 "(nothing was overwritten)"
             ) from error
-        raise OutputError(_why_unwritable(target, error)) from error
+        raise output_error(_why_unwritable(target, error), error) from error
 
 
 def _why_unwritable(path: Location, error: Exception) -> str:
@@ -157,6 +155,6 @@ def _why_unwritable(path: Location, error: Exception) -> str:
         return f"{path}: the disk is full; free some space or choose another place (nothing was overwritten)"
     if code == errno.ENOENT:
         return f"{path}: its folder does not exist; create it first"
-    if code in (errno.EACCES, errno.EPERM, errno.EROFS) or "os error 13" in text:
+    if code in _FORBIDDEN or "os error 13" in text:
         return f"{path}: no permission to write there; choose another place"
     return f"{path}: cannot be written ({error})"

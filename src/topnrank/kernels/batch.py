@@ -293,15 +293,8 @@ def _lay_out_users(batch, rows, plan):
             _lay_out_user(batch, n, rows, plan)
 
 
-_ONES = {np.dtype(kind): np.ones(0, kind) for kind in (np.float32, np.float64)}
-
-
-def ones(size: int, kind: type[np.floating[Any]]) -> Any:
-    """`size` ones, read only: a view of an array that is kept, since every batch needs as many."""
-    kept = _ONES[np.dtype(kind)]
-    if kept.size < size:
-        kept = _ONES[np.dtype(kind)] = np.ones(2 * size, kind)
-    return kept[:size]
+_ONES: dict[Any, Any] = {np.float32: np.ones(0, np.float32), np.float64: np.ones(0)}
+"""Arrays that batches share, since every one needs ones, and none changes them."""
 
 
 def lay_out(places: Places, rows: Any, plan: Plan) -> Batch:
@@ -309,8 +302,11 @@ def lay_out(places: Places, rows: Any, plan: Plan) -> Batch:
     users, offsets, first, own, keys = places
     flat = int(offsets[-1])
     residuals = np.empty((flat if rows.residuals.size else 0, rows.residuals.shape[1]), np.float32)
-    recency_weights = np.empty(flat, np.float32) if rows.recency_weights.size else ones(flat, np.float32)
-    weights = np.empty(flat) if plan.negatives else ones(flat, np.float64)
+    for kind, ones in _ONES.items():
+        if ones.size < flat:
+            _ONES[kind] = np.ones(2 * flat, kind)
+    recency_weights = np.empty(flat, np.float32) if rows.recency_weights.size else _ONES[np.float32][:flat]
+    weights = np.empty(flat) if plan.negatives else _ONES[np.float64][:flat]
     per_row = np.empty(flat, np.int32), np.empty(flat), residuals, recency_weights
     batch = Batch(
         users, offsets, first, own, *per_row, keys, weights, np.empty(users.size), plan.progress, plan.workers

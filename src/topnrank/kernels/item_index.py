@@ -1,10 +1,10 @@
 """The rows of a batch by item: a counting sort."""
 
 import numpy as np
+from numpy.typing import NDArray
 
-from topnrank._typing import Int32Array
 from topnrank.kernels.batch import ActiveItems, Batch
-from topnrank.kernels.jit import Kernel, kernel, parallel_kernel, prange
+from topnrank.kernels.jit import kernel, parallel_kernel, prange
 
 
 @kernel
@@ -39,19 +39,6 @@ def _invert(batch, counts, active_items, starts, own, visits):
     for t in range(n_active):
         counts[active_items[t]] = 0
     return n_active
-
-
-def _active_items(fill: Kernel, batch: Batch, counts: Int32Array) -> ActiveItems:
-    flat, most = batch.items.size, min(batch.items.size, counts.shape[-1])
-    items, starts, own = np.empty(most, np.int32), np.empty(most + 1, np.int64), np.empty(most, np.int64)
-    visits = np.empty((flat, 2), np.int32)
-    n = fill(batch, counts, items, starts, own, visits)
-    return ActiveItems(items[:n], starts[: n + 1], own[:n], visits)
-
-
-def invert(batch: Batch, counts: Int32Array) -> ActiveItems:
-    """Counting sort of the batch by item; `counts` (n_items,) is zero before and after, so only active items cost time."""
-    return _active_items(_invert, batch, counts)
 
 
 @kernel
@@ -103,15 +90,20 @@ def _invert_in_parts(batch, counts, items, starts, own, visits):
     return n_active
 
 
-def invert_in_parts(batch: Batch, counts: Int32Array) -> ActiveItems:
-    """`invert` by several threads; `counts` (2, parts, n_items) is scratch, (1, ...) will do where no items were sampled.
+def invert(batch: Batch, counts: NDArray[np.int32]) -> ActiveItems:
+    """Counting sort of the batch by item, in the order of the batch.
 
-    For batches of far more rows than items.
-
-    Each part of the users counts its rows of each item; running sums give the positions from which it writes them. The
-    result is in the order of the batch, whatever the number of parts and threads; active items are ascending.
+    With `counts` (n_items,), zero before and after, only active items cost time. With `counts` (2, parts, n_items), which is
+    scratch, several threads work on a batch of far more rows than items; (1, ...) will do where no items were sampled. Each
+    part of the users counts its rows of each item, and running sums give the positions from which it writes them. The result
+    does not depend on the number of parts and threads; active items are ascending then.
     """
-    return _active_items(_invert_in_parts, batch, counts)
+    flat, most = batch.items.size, min(batch.items.size, counts.shape[-1])
+    items, starts, own = np.empty(most, np.int32), np.empty(most + 1, np.int64), np.empty(most, np.int64)
+    visits = np.empty((flat, 2), np.int32)
+    fill = _invert if counts.ndim == 1 else _invert_in_parts
+    n = fill(batch, counts, items, starts, own, visits)
+    return ActiveItems(items[:n], starts[: n + 1], own[:n], visits)
 
 
 @kernel

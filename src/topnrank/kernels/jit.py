@@ -14,6 +14,7 @@ Python code without checking for errors, and a pending Ctrl-C raised there crash
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
@@ -43,13 +44,12 @@ Kernel = Callable[..., Any]
 """A compiled function; its arguments are checked by Numba, not by the type checker."""
 
 
+_FOLDER = kernel_folder()
+
+
 def must_compile() -> bool:
     """Whether the cache folder holds no compiled kernels yet, so that the first training takes longer."""
-    folder = kernel_folder()
-    return folder is None or next(folder.rglob("*.nbi"), None) is None
-
-
-_FOLDER = kernel_folder()
+    return _FOLDER is None or next(_FOLDER.rglob("*.nbi"), None) is None
 
 
 def _compile(function: Kernel, **flags: Any) -> Kernel:
@@ -110,22 +110,22 @@ def thread_count(num_threads: int) -> int:
     return min(num_threads or most, most)
 
 
+@dataclass
 class threads:  # noqa: N801 (called like a function)
     """A context in which parallel kernels use `num_threads` threads, at most as many as there are; 0 for all of them.
 
     A class, and not a generator with `contextmanager`, because it is entered for every batch.
     """
 
-    def __init__(self, num_threads: int) -> None:
-        self._wanted = thread_count(num_threads)
+    num_threads: int
 
     def __enter__(self) -> None:
         self._before = numba.get_num_threads()
-        if self._before != self._wanted:
-            numba.set_num_threads(self._wanted)
+        if self._before != (wanted := thread_count(self.num_threads)):
+            numba.set_num_threads(wanted)
 
     def __exit__(self, *_: object) -> None:
-        if self._before != self._wanted:
+        if self._before != numba.get_num_threads():
             numba.set_num_threads(self._before)
 
 

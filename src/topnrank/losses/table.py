@@ -45,13 +45,6 @@ def _step(step: StepFunction) -> Step:
     return Step(_STEPS[type(step)], float(getattr(step, "steepness", 1.0)), _TERMS)
 
 
-def _weighted_dcg(o: WeightedDCG) -> RunLists:
-    numbers = (
-        float(number) for number in (o.discount, o.gradient_budget, o.squared_weight, o.anneal_n, o.length_power)
-    )
-    return partial(weighted_dcg_lists, _step(o.step), DCGSettings(float(o.n), o.truncate, o.exact, *numbers))
-
-
 def _truncated(o: Any, lists: Callable[..., None]) -> RunLists:
     own = (getattr(o, "tau", 1.0), getattr(o, "margin", 1.0))
     numbers = (float(number) for number in (o.gradient_budget, o.squared_weight, o.anneal_n, *own))
@@ -59,7 +52,20 @@ def _truncated(o: Any, lists: Callable[..., None]) -> RunLists:
 
 
 _KERNELS: dict[type, Callable[[Any], RunLists]] = {
-    WeightedDCG: _weighted_dcg,
+    WeightedDCG: lambda o: partial(
+        weighted_dcg_lists,
+        _step(o.step),
+        DCGSettings(
+            n=float(o.n),
+            truncate=o.truncate,
+            exact=o.exact,
+            discount=float(o.discount),
+            gradient_budget=float(o.gradient_budget),
+            squared_weight=float(o.squared_weight),
+            anneal_n=float(o.anneal_n),
+            length_power=float(o.length_power),
+        ),
+    ),
     TruncatedMRR: lambda o: _truncated(o, mrr_lists),
     TruncatedMAP: lambda o: _truncated(o, map_lists),
     TruncatedAUC: lambda o: _truncated(o, auc_lists),

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, Unpack, overload
 
 import numpy as np
 import pyarrow as pa
@@ -15,9 +15,11 @@ from topnrank._typing import Float32Array, FloatArray, IdArray, Int32Array, Int6
 from topnrank.data.feedback.liked import LikedRule, remembered_rule
 from topnrank.data.feedback.policies import Unary
 from topnrank.data.ids import IdMap
-from topnrank.data.interactions import Interactions
+from topnrank.data.interactions import Interactions, as_interactions
 from topnrank.errors import DivergenceError, NotFittedError, ParameterError, UnknownIdError
 from topnrank.kernels.jit import threads_for
+from topnrank.models.habits import takes_rows
+from topnrank.models.parameter_docs import LongDoc
 from topnrank.models.parameters import Space, check_parameters
 from topnrank.models.serving.filters import RecommendOptions
 from topnrank.scorers.neighbors import SCALE
@@ -57,6 +59,8 @@ class FitInfo:
     """EASE: whether dislikes are predictors"""
     chosen: dict[str, Any] | None = None
     """Settings that were chosen on held-out rows: what "auto" became, by name"""
+    following: dict[str, Any] | None = None
+    """TopNRank: the settings of the scores of what comes next"""
     half_life_days: float | str | None = None
     """RecentPopularity: after how many days a row counts half, or "never" """
     history: list[dict[str, float]] = field(default_factory=list)
@@ -65,6 +69,8 @@ class FitInfo:
     best_round: int | None = None
     validation: dict[str, float] | None = None
     """The validation metric of the round that is kept"""
+    events: dict[str, int] | None = None
+    """By the identity of an event store, the last event that was trained on (`topnrank refresh`)"""
 
     @property
     def liked_rule(self) -> LikedRule | None:
@@ -135,7 +141,9 @@ class Model(ABC):
     """Base of all models. Subclasses are dataclasses whose fields are the hyper-parameters.
 
     scikit-learn's conventions hold: the constructor only stores and checks parameters, `fit` returns the model, what it
-    learns ends in an underscore, and `get_params`, `set_params` and `sklearn.base.clone` work.
+    learns ends in an underscore, `get_params`, `set_params` and `sklearn.base.clone` work, and so do `Pipeline` and
+    `GridSearchCV` with frames as X, no y, and `topnrank.UserFolds` as cv. There is no `predict` and no `transform`: a model
+    has lists (`recommend`) and scores of pairs (`score`). Weights of rows are part of the data, not a `sample_weight`.
     """
 
     name: ClassVar[str]
@@ -185,6 +193,28 @@ class Model(ABC):
     def __post_init__(self) -> None:
         self.check()
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """A short repr instead of one of all fields, hyper-parameters in `help()`, frames for `fit`."""
+        super().__init_subclass__(**options)
+        own = vars(cls)
+        if "__repr__" not in own:
+            cls.__repr__ = Model.__repr__  # type: ignore[method-assign]
+        if own.get("__doc__"):
+            setattr(cls, "__doc__", LongDoc(own["__doc__"]))  # noqa: B010 (mypy takes __doc__ for text)
+        for method in ("fit", "partial_fit"):
+            if method in own:
+                setattr(cls, method, takes_rows(own[method]))
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.changed_params().items())})"
+        )
+
+    def _repr_html_(self) -> str:
+        from topnrank.models.presentation import html_of_model
+
+        return html_of_model(self)
+
     @classmethod
     def search_space(cls) -> Space:
         """Values worth trying when the model is tuned, by the name of the hyper-parameter; empty where nothing is."""
@@ -204,6 +234,12 @@ class Model(ABC):
         """Hyper-parameters by name; `deep` is scikit-learn's and changes nothing here."""
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
 
+    def changed_params(self) -> dict[str, Any]:
+        """The hyper-parameters that differ from the defaults."""
+        defaults = {f.name: f.default for f in dataclasses.fields(self)}  # type: ignore[arg-type]
+        params = self.get_params()
+        return {n: value for n, value in params.items() if type(value) is not type(defaults[n]) or value != defaults[n]}
+
     def set_params(self, **params: Any) -> Self:
         """Changes hyper-parameters; a fitted model stays fitted with the old ones until `fit`."""
         known = self.get_params()
@@ -215,6 +251,16 @@ class Model(ABC):
         for name, value in params.items():
             setattr(self, name, value)
         return self
+
+    def __sklearn_tags__(self) -> Any:
+        """For scikit-learn: neither a classifier nor a regressor, and no y is needed."""
+        from sklearn.utils import Tags, TargetTags
+
+        return Tags(estimator_type=None, target_tags=TargetTags(required=False))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """For scikit-learn."""
+        return self._fitted is not None
 
     # -- what was learned ----------------------------------------------------------------------------------------------
 
@@ -271,8 +317,28 @@ class Model(ABC):
 
     # -- use ----------------------------------------------------------------------------------------------------------
 
-    def score(self, users: Any, items: Any) -> Float32Array:
-        """Scores of pairs of original ids, comparable within a user; one user or item may be paired with many."""
+    def partial_fit(self, data: Interactions) -> Self:
+        """Takes in new rows without training anew, in models that can; `data` is what `fit` takes."""
+        raise ParameterError(
+            f"{type(self).__name__} cannot take in new rows; fit it again on all rows, or use a model trained in rounds, "
+            "such as TopNRank"
+        )
+
+    @overload
+    def score(self, users: Any, items: None = None) -> float: ...
+
+    @overload
+    def score(self, users: Any, items: Any) -> Float32Array: ...
+
+    def score(self, users: Any, items: Any = None) -> Any:
+        """Scores of pairs of original ids, comparable within a user; one user or item may be paired with many.
+
+        With held-out rows alone, `score(test)`: their NDCG@10 in the task of the model, as scikit-learn's searches want it.
+        """
+        if items is None:
+            from topnrank.evaluation import evaluate
+
+            return evaluate(self, self.weigh(as_interactions(users, "score")), metrics="ndcg@10")["ndcg@10"]
         pairs = self.pair_numbers("score", users, items)
         with threads_for(len(pairs[0])):
             return self.score_pairs(*pairs)
@@ -311,10 +377,13 @@ class Model(ABC):
     def recommend_to(
         self, path: str | os.PathLike[str], users: Any = None, *, n: int = 10, **options: Unpack[RecommendOptions]
     ) -> int:
-        """As `recommend`, streamed to a Parquet file in bounded memory; returns the number of rows written."""
-        from topnrank.models.serving.recommend import recommend_parquet
+        """As `recommend`, streamed to a file in bounded memory; returns the number of rows written.
 
-        return recommend_parquet(self, path, users, n, options)
+        The name ends in .parquet, .csv or .jsonl, which gives the format.
+        """
+        from topnrank.models.serving.recommend import write_lists
+
+        return write_lists(self, path, users, n, options)
 
     def explain(self, user: Any = None, item: Any = None, *, history: Any = None) -> pa.Table:
         """Which items of a user's history, or of a `history` never seen, pulled an item up or down, and by how much.
@@ -374,14 +443,15 @@ class Model(ABC):
 
     def user_numbers(self, ids: Any) -> Int64Array:
         """Numbers of user ids; UnknownIdError names those the model does not know."""
-        return _numbers(self.fitted.users, ids, "user")
+        return numbers_of(self.fitted.users, ids, "user")
 
     def item_numbers(self, ids: Any) -> Int64Array:
         """Numbers of item ids; UnknownIdError names those the model does not know."""
-        return _numbers(self.fitted.items, ids, "item")
+        return numbers_of(self.fitted.items, ids, "item")
 
 
-def _numbers(known: IdMap, ids: Any, what: str) -> Int64Array:
+def numbers_of(known: IdMap, ids: Any, what: str) -> Int64Array:
+    """Numbers of the ids of users or items; UnknownIdError names those that are not `known`."""
     numbers = known.index(ids)
     if (numbers < 0).any():
         wanted = np.atleast_1d(np.asarray(ids, dtype=object))

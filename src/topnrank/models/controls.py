@@ -8,7 +8,7 @@ from typing import ClassVar, Self, final
 import numpy as np
 
 from topnrank._typing import Float32Array, Float64Array, FloatArray, IntArray
-from topnrank.data.interactions import Interactions, check_interactions
+from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError
 from topnrank.models.base import FitInfo, Fitted, Model
 from topnrank.models.parameters import AUTO, NOT_NEGATIVE, POSITIVE, integer, param
@@ -26,7 +26,6 @@ class ItemScoreModel(Model):
     def fit(self, data: Interactions) -> Self:
         """Counts or averages once over the rows."""
         self.check()
-        check_interactions(data)
         return self._keep(data, self.item_scores(data), FitInfo())
 
     def _keep(self, data: Interactions, scores: Float64Array, info: FitInfo) -> Self:
@@ -89,7 +88,6 @@ class RecentPopularity(ItemScoreModel):
     def fit(self, data: Interactions) -> Self:
         """Chooses the half-life where it is "auto", and counts all rows."""
         self.check()
-        check_interactions(data)
         explicit = self.with_explicit_defaults(data)
         return self._keep(data, explicit.item_scores(data), FitInfo(half_life_days=explicit.half_life))
 
@@ -154,7 +152,6 @@ class Random(Model):
     def fit(self, data: Interactions) -> Self:
         """Learns the ids only."""
         self.check()
-        check_interactions(data)
         self._fitted = Fitted.of(data.take(data.pair_starts), {}, FitInfo(fingerprint=data.fingerprint()))
         return self
 

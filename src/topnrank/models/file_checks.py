@@ -9,17 +9,21 @@ numbers of users and rows, which a large file leaves on disk until they are need
 import math
 import types
 from collections.abc import Mapping
-from dataclasses import fields
-from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
+from topnrank._csr import indptr_from_counts
 from topnrank._typing import Int32Array, Int64Array
 from topnrank.data.feedback.by_name import feedback_from_dict
+from topnrank.data.feedback.liked import LikedRule
 from topnrank.models.base import FitInfo, Fitted, Model, rows_belong_to
+from topnrank.models.controls import NEVER
 from topnrank.models.linear.neighbors import LIKED, NEIGHBORS, RECENCY_WEIGHTS, WEIGHTS
 from topnrank.models.sequence.item_id_order import LAST
-from topnrank.models.sequence.links import BIAS, COUNTS, PAST, TARGETS, VALUES
+from topnrank.models.sequence.links import BIAS, COUNTS, NEXT_BIAS, PAST, TARGETS, VALUES
+
+R = TypeVar("R")
 
 _ROWS_AT_A_TIME = 1 << 22
 """Rows that are checked at a time, so that checking a large file takes little memory."""
@@ -57,6 +61,7 @@ _FORMS = {
     TARGETS: _Form("", np.int32),
     VALUES: _Form(""),
     PAST: _Form("scales"),
+    NEXT_BIAS: _Form(""),
     LAST: _Form("", np.int32),
 }
 """By the names of the arrays; how many rows they have says `rows_belong_to`."""
@@ -65,15 +70,16 @@ _FORMS = {
 def check_fitted(model: Model, fitted: Fitted) -> None:
     """A ValueError or KeyError that says which part of the file cannot be that of `model`."""
     _check_seen(fitted)
-    if fitted.info.type_weights == []:
-        raise ValueError("info.type_weights is empty")
-    if fitted.info.feedback is not None:
-        feedback_from_dict(fitted.info.feedback)
+    _check_facts(model, fitted)
     for name in _needed(model, fitted):
         if name not in fitted.arrays:
             raise KeyError(name)
+    # a TypeError or ParameterError for what no training chooses
+    explicit = type(model)(**model.get_params() | (fitted.info.chosen or {}))
     if COUNTS in fitted.arrays:
-        _check_links(fitted)
+        _check_links(explicit, fitted)
+    if LAST in fitted.arrays:
+        _check_range(LAST, fitted.arrays[LAST].reshape(-1), len(fitted.items))
     for name, array in fitted.arrays.items():
         _check_form(name, array, fitted)
         finite = array.dtype.kind != "f" or rows_belong_to(name) in ("user", "seen") or np.isfinite(array).all()
@@ -83,14 +89,44 @@ def check_fitted(model: Model, fitted: Fitted) -> None:
         _check_range(NEIGHBORS, fitted.arrays[NEIGHBORS].reshape(-1), len(fitted.items))
 
 
-def _check_links(fitted: Fitted) -> None:
-    """Links are a CSR by item and scale, whose rows are counted; their targets are items."""
-    counts, targets = fitted.arrays[COUNTS], fitted.arrays[TARGETS]
+def _check_facts(model: Model, fitted: Fitted) -> None:
+    """The facts are those of this kind of model, and of its arrays."""
+    info = fitted.info
+    if info.type_weights == []:
+        raise ValueError("info.type_weights is empty")
+    if info.feedback is not None:
+        feedback_from_dict(info.feedback)
+    if info.liked is not None:
+        _as_record(LikedRule, "info.liked", info.liked)
+    if isinstance(info.half_life_days, str) and info.half_life_days != NEVER:
+        raise ValueError(f"info.half_life_days cannot be {info.half_life_days!r:.60}")
+    if model.name == "ease" and (len(info.penalties or ()) != 2 or min(info.penalties or ()) <= 0):
+        raise ValueError("info.penalties must be two numbers above 0")
+    if hasattr(model, "user_representation"):
+        if info.value is None:
+            raise ValueError("info.value does not say what the numbers of a history are")
+        width = fitted.arrays["item_factors"].shape[-1]
+        if model.get_params()["factors"] != width:
+            raise ValueError(f"item_factors has {width} columns, the parameters say {model.get_params()['factors']}")
+
+
+def _check_links(explicit: Any, fitted: Fitted) -> None:
+    """Links are a CSR by item and scale, whose rows are counted; their targets are items and ascend; the model with its
+    settings gives a past the same scales."""
+    arrays: dict[str, Any] = dict(fitted.arrays)
+    counts, targets = arrays[COUNTS], arrays[TARGETS]
     if counts.ndim != 2 or counts.dtype != np.int32 or (counts.size and counts.min() < 0):
         raise ValueError(f"{COUNTS} are no counts")
     if targets.dtype != np.int32 or targets.ndim != 1:
         raise ValueError(f"{TARGETS} are no list of integers")
     _check_range(TARGETS, targets, len(fitted.items))
+    indptr = indptr_from_counts(counts.ravel())
+    if indptr[-1] != targets.size:
+        raise ValueError(f"{COUNTS} are not those of {TARGETS}")
+    _check_ascending(TARGETS, indptr, targets)
+    weights = explicit.kernel(1)
+    if weights.shape[1] != counts.shape[1] or not np.isfinite(weights).all():
+        raise ValueError(f"{COUNTS} have {counts.shape[1]} scales, the settings have {weights.shape[1]}")
 
 
 def check_numbers(fitted: Fitted) -> None:
@@ -110,7 +146,7 @@ def _check_seen(fitted: Fitted) -> None:
     if (indptr[1:] < indptr[:-1]).any():
         raise ValueError("the seen items of a user end before they begin")
     _check_range("seen.indices", indices, len(fitted.items))
-    _check_ascending(indptr, indices)
+    _check_ascending("the seen items of a user", indptr, indices)
 
 
 def _check_range(name: str, numbers: np.ndarray[Any, Any], n_items: int) -> None:
@@ -120,12 +156,13 @@ def _check_range(name: str, numbers: np.ndarray[Any, Any], n_items: int) -> None
             raise ValueError(f"{name} names an item below 0 or beyond the last of {n_items}")
 
 
-def _check_ascending(indptr: Int64Array, indices: Int32Array) -> None:
+def _check_ascending(name: str, indptr: Int64Array, indices: Int32Array) -> None:
+    """The numbers of each row of a CSR ascend."""
     for first in range(0, indices.size - 1, _ROWS_AT_A_TIME):
         part = indices[first : first + _ROWS_AT_A_TIME + 1]
         falls = np.flatnonzero(part[1:] <= part[:-1]) + (first + 1)
         if falls.size and (indptr[np.searchsorted(indptr, falls)] != falls).any():
-            raise ValueError("the seen items of a user do not ascend")
+            raise ValueError(f"{name} do not ascend")
 
 
 def _needed(model: Model, fitted: Fitted) -> list[str]:
@@ -137,7 +174,7 @@ def _needed(model: Model, fitted: Fitted) -> list[str]:
     if model.name == "neighbor-ridge":
         return [NEIGHBORS, WEIGHTS, LIKED]
     if model.name in ("transitions", "next-item-ridge"):
-        return [COUNTS, TARGETS, VALUES, BIAS, PAST]
+        return [COUNTS, TARGETS, VALUES, BIAS, PAST, "seen_times", "seen_weights"]
     if model.name == "item-id-order":
         return [LAST]
     if not hasattr(model, "user_representation"):
@@ -189,14 +226,18 @@ def info_of_json(facts: Any) -> FitInfo:
     """The facts of a file as a FitInfo; a ValueError names the first of another type."""
     if not isinstance(facts, Mapping):
         raise ValueError(f"info must be an object, got {facts!r:.60}")
-    hints = get_type_hints(FitInfo)
-    known = {field.name for field in fields(FitInfo)}
+    return _as_record(FitInfo, "info", facts)
+
+
+def _as_record(kind: type[R], what: str, facts: Mapping[str, Any]) -> R:
+    """The record of these facts; a ValueError names the first that it does not have or that is of another type."""
+    hints = get_type_hints(kind)
     for name, value in facts.items():
-        if name not in known:
-            raise ValueError(f"info has no {name!r}")
+        if name not in hints:
+            raise ValueError(f"{what} has no {name!r}")
         if not is_a(value, hints[name]):
-            raise ValueError(f"info.{name} cannot be {value!r:.60}")
-    return FitInfo(**facts)
+            raise ValueError(f"{what}.{name} cannot be {value!r:.60}")
+    return kind(**facts)
 
 
 def is_a(value: Any, annotation: Any) -> bool:

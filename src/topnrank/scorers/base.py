@@ -88,8 +88,8 @@ class Scorer(Protocol):
     history_blocks: ClassVar[frozenset[str]]
     """Blocks whose rows belong to the items of the user's history; all others belong to the items of the list."""
 
-    def initialize(self, n_users: int, n_items: int, seed: int) -> Parameters:
-        """Float32 start values of all blocks, drawn from streams keyed by `seed`."""
+    def initialize(self, n_users: int, n_items: int, seed: int, channels: int = 1) -> Parameters:
+        """Float32 start values of all blocks, drawn from streams keyed by `seed`; `channels` are those of the residuals."""
         ...
 
     def scores(self, parameters: Parameters, rows: UserRows) -> Float64Array:

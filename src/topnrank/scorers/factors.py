@@ -24,7 +24,7 @@ class Factors:
     user_block: ClassVar[str | None] = "user_factors"
     history_blocks: ClassVar[frozenset[str]] = frozenset()
 
-    def initialize(self, n_users: int, n_items: int, seed: int) -> Parameters:
+    def initialize(self, n_users: int, n_items: int, seed: int, channels: int = 1) -> Parameters:
         """Random vectors, zero bias."""
         return {
             "user_factors": self._draw(seed, "user_factors", n_users),

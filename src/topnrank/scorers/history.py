@@ -38,14 +38,12 @@ class History:
     """Standard deviation of q's start values; y and x start at a fifth of it."""
     exponent: float = 0.6
     """h: how a sum over a long history is scaled down."""
-    channels: int = 1
-    """Vectors x of an item: one, scaled by e, or one for each type of feedback."""
 
     user_block: ClassVar[str | None] = None
     history_blocks: ClassVar[frozenset[str]] = frozenset({"history_factors", "rating_factors"})
 
-    def initialize(self, n_users: int, n_items: int, seed: int) -> Parameters:
-        """Small random vectors, zero bias."""
+    def initialize(self, n_users: int, n_items: int, seed: int, channels: int = 1) -> Parameters:
+        """Small random vectors, zero bias; an item has one vector x, scaled by e, or one for each type of feedback."""
         if isinstance(self.init, str):
             raise ParameterError(
                 f"init={self.init!r} needs user_representation='factors'; with user_representation='history' give a number"
@@ -54,7 +52,7 @@ class History:
         return {
             "item_factors": normal(seed, "item_factors", shape, self.init),
             "history_factors": normal(seed, "history_factors", shape, self.init / 5),
-            "rating_factors": normal(seed, "rating_factors", (n_items, self.channels * self.factors), self.init / 5),
+            "rating_factors": normal(seed, "rating_factors", (n_items, channels * self.factors), self.init / 5),
             "item_bias": np.zeros(n_items, np.float32),
         }
 
@@ -96,7 +94,7 @@ class History:
 
     def parts(self, parameters: Parameters, items: IntArray, residuals: FloatArray) -> Float64Array:
         """(n, k) y_j + sum_b e_jb x_jb of items with residuals (n, channels)."""
-        x = parameters["rating_factors"][items].astype(np.float64).reshape(len(items), self.channels, self.factors)
+        x = parameters["rating_factors"][items].astype(np.float64).reshape(*residuals.shape, self.factors)
         return np.asarray(parameters["history_factors"][items] + np.einsum("nb,nbk->nk", residuals, x))
 
     def _scales(self, rows: UserRows) -> Float64Array:

@@ -7,8 +7,9 @@ from typing import Any, final
 
 from topnrank._typing import FloatArray
 from topnrank.engines import Engine, State
-from topnrank.errors import ModelFileError, OutputError
+from topnrank.errors import ModelFileError
 from topnrank.io.alone import alone
+from topnrank.io.atomic import output_error
 from topnrank.io.paths import Location, RemotePath, parse_path
 from topnrank.io.tensors import prefixed, read_file, without_prefix, write_file
 from topnrank.training.callbacks import Persistent
@@ -44,7 +45,8 @@ class Checkpoint:
         try:
             parent.mkdir() if isinstance(parent, RemotePath) else parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise OutputError(f"checkpoint folder {parent}: cannot be created ({error.strerror or error})") from error
+            sentence = f"checkpoint folder {parent}: cannot be created ({error.strerror or error})"
+            raise output_error(sentence, error, has_begun=False) from error
 
     def alone(self) -> AbstractContextManager[None]:
         """A context of one process at a time: of two trainings in one folder the second would undo the first."""

@@ -8,7 +8,15 @@ import topnrank as tnr
 from topnrank import DataError, Interactions, ItemIdOrder, NextItemRidge, ParameterError, Transitions
 
 GIVEN = {"distance_power": 1.0, "smoothing": 0.3, "popularity": 0.0, "head_share": 0.8, "head_decay": 0.5}
-RIDGE = {**GIVEN, "neighbors": 30, "regularization": 1.0, "shrink": 1.0, "decays": [0.0, 0.8]}
+RIDGE = {
+    **GIVEN,
+    "undirected": 0.0,
+    "recent_popularity": 0.0,
+    "neighbors": 30,
+    "regularization": 1.0,
+    "shrink": 1.0,
+    "decays": [0.0, 0.8],
+}
 BOTH = [Transitions(**GIVEN), NextItemRidge(**RIDGE, transitions=0.0), NextItemRidge(**RIDGE, transitions=0.1)]
 
 

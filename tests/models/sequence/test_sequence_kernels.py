@@ -23,7 +23,9 @@ def timeline(seed=0, users=12, plain=False, items=ITEMS):
     n = len(owners)
     values = [drawn.choice(choice, n).astype(np.float32) for choice in ([0.5, 1, 2], [0, 1, 3], [1, 1, 0.4, 0])]
     values = [np.ones(n, np.float32)] * 3 if plain else values
-    return Timeline.from_rows(owners, drawn.integers(0, items, n), tuple(values), np.arange(n), (users, items))
+    return Timeline.from_rows(
+        owners, drawn.integers(0, items, n), tuple(values), np.arange(n), np.arange(n), (users, items)
+    )
 
 
 def dense(links, n_features, n_items=ITEMS):
@@ -46,7 +48,7 @@ def test_counts_are_those_of_the_formula(window, power, plain):
 
 def test_a_link_of_nothing_ends_the_past():
     values = tuple(np.array(row, np.float32) for row in ([1, 1, 1, 1], [1, 1, 1, 1], [1, 0, 1, 1]))
-    line = Timeline.from_rows(np.zeros(4, int), np.arange(4), values, np.arange(4), (1, 4))
+    line = Timeline.from_rows(np.zeros(4, int), np.arange(4), values, np.arange(4), np.arange(4), (1, 4))
     assert_array_equal(dense(count(line, 3, 1.0), 4, 4), [[0, 1, 0, 0], [0] * 4, [0, 0, 0, 1], [0] * 4])
 
 
@@ -136,7 +138,10 @@ def test_held_out_items_are_the_last_and_ranked_without_the_others():
 
 def test_no_user_has_items_enough():
     values = (np.ones(2, np.float32),) * 3
-    assert HeldOutLast.of(Timeline.from_rows(np.zeros(2, int), np.arange(2), values, np.arange(2), (1, 2))) is None
+    assert (
+        HeldOutLast.of(Timeline.from_rows(np.zeros(2, int), np.arange(2), values, np.arange(2), np.arange(2), (1, 2)))
+        is None
+    )
 
 
 def test_the_head_counts_most_and_the_tail_shares_evenly():

@@ -11,6 +11,7 @@ from topnrank import DivergenceError, Interactions, NeighborRidge, RecentPopular
 from topnrank.evaluation.splits import hold_out
 from topnrank.models.recent_popularity import item_popularity
 from topnrank.models.topnrank import choice
+from topnrank.models.topnrank.recipe import CHOSEN
 
 OPEN = {"task": "catalog", "factors": 4, "negatives": 20, "num_threads": 1}
 
@@ -31,7 +32,7 @@ def learned(model):
 
 def test_the_choice_is_told_and_kept(model, data, tmp_path):
     chosen = model.fitted.info.chosen
-    assert set(chosen) == set(choice.CHOSEN)
+    assert set(chosen) == set(CHOSEN)
     model.save(tmp_path / "m.safetensors")
     loaded = tnr.load(tmp_path / "m.safetensors")
     assert loaded.fitted.info.chosen == chosen
@@ -60,7 +61,7 @@ def test_what_the_user_sets_is_not_chosen(data):
     fixed = {"neighbors": 7, "neighbor_penalty": 33.0, "epochs": 2, "factor_weight": 0.4, "popularity": 0.0}
     model = TopNRank(**OPEN | fixed)
     recipe = model.resolve(data)
-    assert choice.choose(model, recipe, data) is recipe
+    assert not recipe.open_settings
     partly = TopNRank(**OPEN | {"neighbors": 7, "epochs": 2}).fit(data)
     assert set(partly.fitted.info.chosen) >= {"neighbor_penalty", "factor_weight", "popularity"}
     assert partly.fitted.arrays["neighbors"].shape[1] == 7

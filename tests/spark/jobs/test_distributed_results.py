@@ -224,8 +224,7 @@ def test_every_kind_of_model_scores_as_on_one_machine(spark, name):
 def from_prepared_blocks(model, data):
     """The items' part of a local model, beside the users' part made of prepared blocks."""
     prepared = prepare_blocks(data, feedback_from(model.recipe_.feedback, model_rows(data)), model.recipe_)
-    scorer = model.recipe_.with_channels(prepared.frozen.channels)
-    return DistributedModel.of_blocks(ItemParameters.of(model), data, prepared.blocks, scorer)
+    return DistributedModel.of_blocks(ItemParameters.of(model), data, prepared.blocks, model.recipe_.scorer)
 
 
 def model_rows(data):

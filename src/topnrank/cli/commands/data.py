@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from topnrank import Interactions
-    from topnrank.data.summary import Distribution
 
 FIGURE_FORMATS = (".png", ".svg")
 BAR_WIDTH = 40
@@ -133,13 +132,16 @@ def describe(options: DescribeOptions, reading: ReadOptions, output: Output) -> 
       topnrank data describe amazon-video-games --min-user-items 0 --json
     """
     from topnrank.data.summary import Distribution
+    from topnrank.experiments.report.plot_style import style
+    from topnrank.experiments.report.quick_plots import activity
 
     if options.plot is not None:
         if Path(options.plot).suffix.lower() not in FIGURE_FORMATS:
             formats = " or ".join(FIGURE_FORMATS)
             raise OutputError(f"{options.plot}: the name must end in {formats}, which gives the format; rename it")
-        _figure_class()
         require_writable(options.plot)
+        with style():
+            pass  # tells of Matplotlib that is missing before the work
     rows, origin = _load(options, reading, output)
     lists, popularity = Distribution.over_users(rows), Distribution.over_items(rows)
     facts = origin | facts_of(rows)
@@ -152,7 +154,7 @@ def describe(options: DescribeOptions, reading: ReadOptions, output: Output) -> 
     output.show(_bars("List lengths: users by number of items", lists.bins(), ",.0f"), "")
     output.show(_bars("Popularity: fraction of rows by tenth of the items, most popular first", tenths, ".1%"))
     if options.plot is not None:
-        _draw(options.plot, Path(options.what).name, lists, popularity)
+        activity(rows, Path(options.what).name).write(options.plot)
         output.report(f"\nfigure written to {options.plot}")
     charts = {"users_by_list_length": lists.bins(), "share_of_rows_by_tenth_of_items": tenths}
     output.result({**facts, **charts, "plot": options.plot})
@@ -201,36 +203,3 @@ def _bars(title: str, values: Mapping[str, float], form: str) -> "RenderableType
     for name, value in values.items():
         table.add_row(name, ProgressBar(total=longest, completed=value, width=BAR_WIDTH), format(value, form))
     return table
-
-
-def _figure_class() -> Any:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ParameterError("a figure needs Matplotlib; install it with: pip install 'topnrank[report]'") from None
-    return Figure
-
-
-def _draw(path: str, title: str, lists: "Distribution", popularity: "Distribution") -> None:
-    """List lengths on the left, popularity by rank on the right, as a PNG or SVG file."""
-    import numpy as np
-
-    from topnrank.io.atomic import write_atomically
-
-    figure = _figure_class()(figsize=(10, 4), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    figure.suptitle(title)
-    shortest, longest = int(lists.counts.min()), int(lists.counts.max())
-    left.hist(lists.counts, bins=np.geomspace(shortest, longest + 1, 30), color="#33658a")
-    left.set(xscale="log", xlabel="items of a user", ylabel="users", title="List lengths")
-    ordered = np.sort(popularity.counts)[::-1]
-    right.plot(np.arange(1, len(ordered) + 1), ordered, color="#b5482a")
-    right.set(xscale="log", yscale="log", xlabel="rank of the item", ylabel="users of the item", title="Popularity")
-    first, tenth = (f"{100 * popularity.top_share(share):.0f} %" for share in (0.01, 0.1))
-    note = f"top 1 % of the items: {first} of rows, top 10 %: {tenth}"
-    right.annotate(note, (0.03, 0.05), xycoords="axes fraction")
-    for axes in (left, right):
-        axes.spines[["top", "right"]].set_visible(False)
-    kind = Path(path).suffix.lower().removeprefix(".")
-    metadata = {"Date": None} if kind == "svg" else None  # the same data give the same file
-    write_atomically(path, lambda temporary: figure.savefig(temporary, format=kind, dpi=150, metadata=metadata))

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from topnrank.cli.files import require_writable, table_format, write_table
+from topnrank.cli.files import require_writable
 from topnrank.cli.options import MetricOptions, ModelFile, ReadOptions, option, with_options
 from topnrank.cli.output import Output, list_table
 from topnrank.errors import DataError
+from topnrank.io.tables import table_format, write_table
 
 if TYPE_CHECKING:
     from topnrank import Interactions, Model

@@ -61,11 +61,27 @@ def models(
         output.show(list_table(["name", "what it is"], [list(row) for row in summaries.items()]))
         output.result({"models": summaries})
         return
-    model = tnr.MODELS[one_of("the model", name, tuple(tnr.MODELS))]()
-    space = {parameter: str(values) for parameter, values in model.search_space().items()}
-    rows = [[parameter, json.dumps(value), space.get(parameter, "")] for parameter, value in model.get_params().items()]
-    output.show(f"{name}: {model.summary}", list_table(["--set NAME=", "default", "worth trying"], rows))
-    output.result({"model": name, "summary": model.summary, "parameters": model.get_params(), "worth_trying": space})
+    from topnrank.models.parameter_docs import parameter_docs
+
+    kind = tnr.MODELS[one_of("the model", name, tuple(tnr.MODELS))]
+    docs = parameter_docs(kind)
+    output.show(f"{name}: {kind.summary}", "")
+    for one in docs:
+        facts = {"values": one.values, "worth trying": one.worth_trying}
+        told = [f"  {what}: {text}" for what, text in facts.items() if text]
+        output.show(
+            f"--set {one.name}={json.dumps(one.default)}", *(f"  {line}" for line in one.meaning.splitlines()), *told
+        )
+    output.result(
+        {
+            "model": name,
+            "summary": kind.summary,
+            "parameters": {one.name: one.default for one in docs},
+            "worth_trying": {one.name: one.worth_trying for one in docs},
+            "meaning": {one.name: one.meaning for one in docs},
+            "values": {one.name: one.values for one in docs},
+        }
+    )
 
 
 def _is_model(path: str) -> bool:

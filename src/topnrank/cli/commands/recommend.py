@@ -1,8 +1,6 @@
 """`topnrank recommend`."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -11,20 +9,16 @@ from topnrank.cli.files import (
     read_columns,
     read_lines,
     require_writable,
-    table_format,
     titled,
     titles_of,
-    write_batches,
-    write_table,
 )
 from topnrank.cli.options import HISTORY, TITLES, ModelFile, option, with_options
 from topnrank.cli.output import Output, list_table
 from topnrank.cli.values import parse_history, split_list
 from topnrank.errors import DataError, ParameterError
+from topnrank.io.tables import table_format, write_table, write_tables
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from topnrank import Model
     from topnrank._typing import IdArray
     from topnrank.models.serving.filters import RecommendOptions
@@ -231,17 +225,7 @@ def _stream(model: "Model", users: Any, titles: dict[str, str] | None, path: str
 
     options = {name: value for name, value in arguments.items() if name != "n"}
     blocks = recommend_blocks(model, users, arguments["n"], cast("RecommendOptions", options))
-    tables = (titled(table, titles) for table in blocks)
-    first, rows = next(tables), 0
-
-    def batches() -> "Iterator[pa.RecordBatch]":
-        nonlocal rows
-        for table in chain([first], tables):
-            rows += table.num_rows
-            yield from table.to_batches()
-
-    write_batches(path, first.schema, batches())
-    return rows
+    return write_tables(path, (titled(table, titles) for table in blocks))
 
 
 def _report_file(rows: int, path: str, output: Output) -> None:

@@ -6,21 +6,12 @@ from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, final
 
 from topnrank._checks import one_of
-from topnrank.cli.files import require_writable, table_format, write_table
-from topnrank.cli.options import (
-    ALL_ROWS,
-    RELEVANT,
-    Filters,
-    ReadOptions,
-    argument,
-    fraction,
-    option,
-    relevant_of,
-    with_options,
-)
+from topnrank.cli.files import require_writable
+from topnrank.cli.options import Filters, ReadOptions, argument, fraction, option, with_options
 from topnrank.cli.output import Output, describe, facts_table, format_value, training_facts
-from topnrank.cli.values import make_model, parse_feedback, parse_settings
+from topnrank.cli.values import ALL_ROWS, RELEVANT, make_model, parse_feedback, parse_settings, relevant_of
 from topnrank.errors import ParameterError
+from topnrank.io.tables import table_format, write_table
 
 if TYPE_CHECKING:
     from topnrank import Interactions, Model
@@ -80,7 +71,18 @@ class ModelOptions:
         name, params = (self.model or DEFAULT, {}) if self.params is None else self._from_file(self.params)
         kind = tnr.MODELS[one_of("--model", name, tuple(tnr.MODELS))]
         known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
-        settings = self._settings()
+        settings = parse_settings(self.settings or ())
+        options = {
+            "task": self.task,
+            "feedback": None if self.feedback is None else parse_feedback(self.feedback),
+            "seed": self.seed,
+            "num_threads": self.threads,
+            "engine": self.engine,
+        }
+        given = {name: value for name, value in options.items() if value is not None}
+        if twice := sorted(settings.keys() & given.keys()):
+            raise ParameterError(f"{twice[0]} is given by --set and by its own option; give it once")
+        settings |= given
         if self.no_truncate and self.paper is None:
             raise ParameterError("--no-truncate goes with --paper; without it, use --set truncate=false")
         if self.paper is not None and kind is not tnr.TopNRank:
@@ -105,21 +107,6 @@ class ModelOptions:
         if None not in (name, self.model) and name != self.model:
             raise ParameterError(f"{path}: holds parameters of {name}, not of --model {self.model}; leave one out")
         return self.model or name or DEFAULT, params
-
-    def _settings(self) -> dict[str, Any]:
-        """The hyper-parameters of --set, and those that have options of their own."""
-        settings = parse_settings(self.settings or ())
-        options = {
-            "task": self.task,
-            "feedback": None if self.feedback is None else parse_feedback(self.feedback),
-            "seed": self.seed,
-            "num_threads": self.threads,
-            "engine": self.engine,
-        }
-        given = {name: value for name, value in options.items() if value is not None}
-        if twice := sorted(settings.keys() & given.keys()):
-            raise ParameterError(f"{twice[0]} is given by --set and by its own option; give it once")
-        return settings | given
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ def _read(path: str, reading: ReadOptions) -> "SparkInteractions":
         one_of("format", reading.format, FORMATS)
     names = ("user", "item", "rating", "type", "weight", "timestamp")
     roles = {name: getattr(reading, name) for name in names}
-    request = Request(roles, separator=reading.plain_separator(), header=reading.header)
+    request = Request(roles, separator=reading.separator, header=reading.header)
     return SparkFiles.find(path, request, reading.format).interactions(get_session(), reading.duplicates)
 
 

@@ -5,19 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from topnrank._checks import one_of
 from topnrank.cli.files import require_writable
-from topnrank.cli.options import (
-    ALL_ROWS,
-    RELEVANT,
-    Filters,
-    ReadOptions,
-    argument,
-    fraction,
-    option,
-    relevant_of,
-    with_options,
-)
+from topnrank.cli.options import Filters, ReadOptions, argument, fraction, option, with_options
 from topnrank.cli.output import Output, facts_table, format_value, list_table
-from topnrank.cli.values import make_model, parse_feedback, parse_settings
+from topnrank.cli.values import ALL_ROWS, RELEVANT, make_model, parse_feedback, parse_settings, relevant_of
 from topnrank.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -91,7 +81,8 @@ def tune(
     """Search a model's hyper-parameters on validation data.
 
     Part of each user's items is held out of DATA and ranked by each trial (Optuna: pip install 'topnrank[tune]'). The
-    first trial has the model's own settings, so the search never ends below them. The number of epochs is found within
+    first trial has the model's own settings, so on validation rows the search never ends below them; whether it helps is
+    for test rows to say. The number of epochs is found within
     each trial by early stopping. DATA must not hold the rows you will test on; --holdout leaves them out.
 
     \b

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from topnrank._progress import ProgressBar, progress_bar
 from topnrank.errors import DataError, OutputError
+from topnrank.io.atomic import output_error, write_atomically
 
 _TIMEOUT_SECONDS = 30.0
 _CHUNK_BYTES = 1 << 18
@@ -18,38 +19,53 @@ _HEADERS = {"User-Agent": "topnrank"}
 
 def download(url: str, target: Path, *, md5: str | None = None, progress: bool = False) -> None:
     """Fetches `url` to `target` unless it is there; a file with another checksum than `md5` is thrown away."""
-    import pooch
-    from requests.exceptions import ChunkedEncodingError, HTTPError, RequestException
-
-    pooch.get_logger().setLevel("WARNING")
-    known_hash = None if md5 is None else f"md5:{md5}"
     try:
         with _locked(target), progress_bar(target.name, unit="bytes", shown=progress) as bar:
-            downloader = pooch.HTTPDownloader(_PoochBar(bar), _CHUNK_BYTES, timeout=_TIMEOUT_SECONDS, headers=_HEADERS)
             for _ in range(_ATTEMPTS):
                 if target.exists():  # perhaps another process has just fetched it
                     return
                 bar.update(0)
-                with suppress(ChunkedEncodingError):
-                    pooch.retrieve(url, known_hash, target.name, target.parent, downloader=downloader)
+                with suppress(_BrokenOffError):
+                    write_atomically(target, lambda temporary: _fetch(url, temporary, md5, bar))
+                    return
+    except OutputError as error:
+        raise type(error)(f"{error}, or name another cache folder with TOPNRANK_CACHE") from None
+    except OSError as error:
+        sentence = (
+            f"{error.filename or target.parent}: cannot be written ({error.strerror or error}); free some space, change"
+            " the permissions, or name another cache folder with TOPNRANK_CACHE"
+        )
+        raise output_error(sentence, error, has_begun=False) from None
+    raise DataError(f"{url}: the connection broke off {_ATTEMPTS} times; check the network, try again later")
+
+
+class _BrokenOffError(Exception):
+    """The connection ended before the file."""
+
+
+def _fetch(url: str, temporary: Path, md5: str | None, bar: ProgressBar) -> None:
+    """Fetches `url` to `temporary`; DataError where the server fails, or the file has not the checksum."""
+    import pooch
+    from requests.exceptions import ChunkedEncodingError, HTTPError, RequestException
+
+    downloader = pooch.HTTPDownloader(_PoochBar(bar), _CHUNK_BYTES, timeout=_TIMEOUT_SECONDS, headers=_HEADERS)
+    try:
+        downloader(url, str(temporary), None)
+    except ChunkedEncodingError as error:
+        raise _BrokenOffError from error
     except HTTPError as error:
         answer = error.response
         remedy = _remedy(answer.status_code)
         raise DataError(f"{url}: the server answered {answer.status_code} {answer.reason}; {remedy}") from None
     except RequestException as error:
         raise DataError(f"{url}: cannot be reached ({_reason(error)}); check the network") from None
-    except OSError as error:
-        raise OutputError(
-            f"{error.filename or target.parent}: cannot be written ({error.strerror or error}); free some space, change"
-            " the permissions, or name another cache folder with TOPNRANK_CACHE"
-        ) from None
-    except ValueError:  # of pooch
+    except ValueError as error:
+        raise DataError(f"{url}: the server's answer cannot be understood ({error}); try again later") from None
+    if md5 is not None and pooch.file_hash(str(temporary), alg="md5") != md5:
         raise DataError(
             f"{url}: the MD5 checksum of the file that arrived is not the published one, {md5}; it was thrown away,"
             " fetch it again"
-        ) from None
-    if not target.exists():
-        raise DataError(f"{url}: the connection broke off {_ATTEMPTS} times; check the network, try again later")
+        )
 
 
 def published_md5(url: str) -> str | None:

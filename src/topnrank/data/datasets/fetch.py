@@ -20,8 +20,8 @@ from topnrank.data.datasets.registry import DATASETS, Dataset
 from topnrank.data.datasets.titles import titles_of_parquet, titles_of_text
 from topnrank.data.interactions import Interactions
 from topnrank.data.readers.read import read
-from topnrank.errors import DataError, OutputError, ParameterError
-from topnrank.io.atomic import write_atomically
+from topnrank.errors import DataError, ParameterError
+from topnrank.io.atomic import output_error, write_atomically
 
 _MOST_PACKED, _HARMLESS_BYTES = 50, 1 << 24
 """Text of ratings is packed to a fifth or so: an archive that unpacks to much more would fill the disk."""
@@ -251,9 +251,8 @@ def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(
-            f"{folder}: cannot be made ({error.strerror}); name another cache folder with TOPNRANK_CACHE"
-        ) from None
+        sentence = f"{folder}: cannot be made ({error.strerror}); name another cache folder with TOPNRANK_CACHE"
+        raise output_error(sentence, error, has_begun=False) from None
 
 
 def _extract(packed: zipfile.ZipFile, info: zipfile.ZipInfo, target: Path) -> None:

@@ -1,6 +1,6 @@
 """What is liked: one rule, taken from the ratings of the training data, for training and for every measurement."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from numbers import Real
 from typing import Any, Literal, final
 
@@ -43,10 +43,6 @@ class LikedRule:
         compared = "rating > 0" if self.at is None else f"rating >= {self.at:g}"
         return f"{compared}, {self.why}" if self.why else compared
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON values, for model files."""
-        return {"at": self.at, "why": self.why}
-
 
 Relevant = float | LikedRule | Literal["auto"] | None
 """Which rows are relevant: from a rating on, by the rule of the model or the data, or None: see `evaluate`."""
@@ -62,15 +58,14 @@ def liked_from(data: Interactions) -> LikedRule | None:
 
 def rule_of(counts: RatingCounts) -> LikedRule:
     """The rule for ratings of these values."""
-    lowest, highest = f"{counts.lowest:g}", f"{counts.highest:g}"
+    lowest, highest = counts.values[[0, -1]].tolist()
     if len(counts.values) == 1:
-        return LikedRule(counts.lowest, "the only rating there is")
-    if counts.are_amounts:
-        return LikedRule(None, f"as amounts from {lowest} to {highest} have no scale")
-    scale = f"the scale {lowest} to {highest}"
-    return LikedRule(
-        counts.four_fifths(), f"four fifths of {scale}" if len(counts.values) > 2 else f"the top of {scale}"
-    )
+        return LikedRule(lowest, "the only rating there is")
+    at, scale = counts.four_fifths(), f"{lowest:g} to {highest:g}"
+    if at is None:
+        return LikedRule(None, f"as amounts from {scale} have no scale")
+    part = "four fifths" if len(counts.values) > 2 else "the top"
+    return LikedRule(at, f"{part} of the scale {scale}")
 
 
 def rule_for(relevant: object, known: LikedRule | None, ratings: RatingCounts | None) -> LikedRule | None:
@@ -104,12 +99,12 @@ def likes_of_counts(ratings: RatingCounts | None, weights: RatingCounts | None) 
     """`likes_feedback` by how often each rating, or else weight, occurs; None where they do not decide it."""
     if ratings is not None:
         return rule_of(ratings).policy
-    are_amounts = weights is not None and weights.highest > 2.0 and len(weights.values) > MANY_WEIGHTS
+    are_amounts = weights is not None and weights.values[-1] > 2.0 and len(weights.values) > MANY_WEIGHTS
     return Amounts() if are_amounts else None
 
 
 def remembered_rule(policy: Feedback, ratings: RatingCounts | None) -> dict[str, Any] | None:
-    """What a model keeps: the threshold of its feedback, else the rule for the ratings of its rows; None without ratings."""
+    """What a model keeps, in JSON: the threshold of its feedback, else the rule for its ratings; None without ratings."""
     if ratings is None:
         return None
     rule = rule_of(ratings)
@@ -117,4 +112,4 @@ def remembered_rule(policy: Feedback, ratings: RatingCounts | None) -> dict[str,
         policy = policy.base
     if isinstance(policy, Threshold) and policy.at != rule.at:
         rule = LikedRule(policy.at)
-    return rule.to_dict()
+    return asdict(rule)

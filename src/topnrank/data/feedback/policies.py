@@ -49,8 +49,13 @@ class Policy:
 
     def to_dict(self) -> dict[str, Any]:
         """The kind and the settings, as JSON values."""
-        settings = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
-        return {"kind": self.kind} | {name: _json_value(value) for name, value in settings.items()}
+        found: dict[str, Any] = {"kind": self.kind}
+        for one in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, one.name)
+            if isinstance(value, Feedback):
+                value = value.to_dict()
+            found[one.name] = value.item() if isinstance(value, np.number) else value
+        return found
 
 
 @final
@@ -244,12 +249,6 @@ class ItemCount(Policy):
         counts = np.maximum(np.diff(data.indptr), 1).astype(np.float64)
         with np.errstate(over="ignore"):
             return data.with_weights((weights * (counts**self.power)[data.user_index]).astype(np.float32))
-
-
-def _json_value(value: Any) -> Any:
-    if isinstance(value, Feedback):
-        return value.to_dict()
-    return value.item() if isinstance(value, np.number) else value
 
 
 def _needed(column: _Present | None, policy: str, what: str) -> _Present:

@@ -23,27 +23,23 @@ class Request:
 
     def resolve(self, names: Sequence[str], source: str) -> Columns:
         """The columns to use among the `names` of `source`."""
-        given: dict[str, str | None] = {}
-        for role, asked in self.roles.items():
-            position = _position(names, asked)
-            if position is not None and not 0 <= position < len(names):
+        given = {role: None if asked is None else str(asked) for role, asked in self.roles.items()}
+        for role, position in self.positions(names).items():
+            if not 0 <= position < len(names):
                 raise DataError(
                     f"{source}: {role}={position} is not the position of a column; there are {len(names)}, counted from 0"
                 )
-            given[role] = names[position] if position is not None else None if asked is None else str(asked)
+            given[role] = names[position]
         return resolve_columns(names, given, source=source)
 
-    def has_positions(self, names: Sequence[str]) -> bool:
-        """Whether some column is given by its position among `names`."""
-        return any(_position(names, asked) is not None for asked in self.roles.values())
+    def positions(self, names: Sequence[str]) -> dict[str, int]:
+        """The columns given by position, by role; text of digits is one (command lines have no integers) unless a name."""
+        return {
+            role: int(asked)
+            for role, asked in self.roles.items()
+            if asked is not None and not (isinstance(asked, str) and (asked in names or not asked.isdecimal()))
+        }
 
     def has_roles(self) -> bool:
         """Whether some column is given at all."""
         return any(asked is not None for asked in self.roles.values())
-
-
-def _position(names: Sequence[str], asked: str | int | None) -> int | None:
-    """`asked` as a column number; text of digits counts as one (command lines have no integers) unless it is a name."""
-    if isinstance(asked, str) and (asked in names or not asked.isdecimal()):
-        return None
-    return None if asked is None else int(asked)

@@ -241,7 +241,7 @@ def _has_header(fields: list[str], request: Request, source: str) -> bool:
     """Whether the first record names the columns; an error if that cannot be decided."""
     if request.header is not None:
         return request.header
-    by_position = request.has_positions(fields)
+    by_position = bool(request.positions(fields))
     has_numbers = any(_number(field) is not None for field in fields)
     if not has_numbers and not by_position:
         return True  # also names without meaning to us: which one is missing is reported when columns are resolved
@@ -260,18 +260,14 @@ def _has_header(fields: list[str], request: Request, source: str) -> bool:
 def _likely_separator(lines: list[str], file: DataFile) -> str:
     """The separator that the name of the file implies if it occurs, else the one that makes the most columns."""
     promised = _FIRST_SEPARATOR[file.format]
-    counts = {
-        separator: [len(fields) for _, fields in islice(_records(lines, separator, file.name), _SAMPLE_RECORDS)]
-        for separator in (promised, *_SEPARATORS)
-    }
-
-    def fitness(separator: str) -> tuple[bool, bool, bool, int]:
-        first, *others = counts[separator]
+    fitness = {}
+    for separator in (promised, *_SEPARATORS):
+        records = islice(_records(lines, separator, file.name), _SAMPLE_RECORDS)
+        first, *others = [len(fields) for _, fields in records]
         # "csv" implies little: in half the world it is written with semicolons.
         keeps_promise = separator == promised != ","
-        return first > 1, keeps_promise, all(count == first for count in others), first
-
-    return max(counts, key=fitness)
+        fitness[separator] = first > 1, keeps_promise, all(count == first for count in others), first
+    return max(fitness, key=lambda separator: fitness[separator])
 
 
 def _one_column(file: DataFile, found: str, lines: list[str], asked: str | None) -> DataError:
@@ -309,7 +305,7 @@ def _is_plain(text: bytes, separator: bytes) -> bool:
 def _headerless_names(fields: list[str], request: Request, source: str) -> tuple[str, ...]:
     """Positions if columns were given; else user, item, rating, timestamp if the first record is nothing else."""
     positions = tuple(map(str, range(len(fields))))
-    if request.has_positions(positions) or any(asked in positions for asked in request.roles.values()):
+    if request.positions(positions) or any(asked in positions for asked in request.roles.values()):
         return positions
     forced = request.header is False and len(fields) <= len(_HEADERLESS)
     if not request.has_roles() and (forced or _looks_usual(fields)):

@@ -2,6 +2,7 @@
 
 import time
 import warnings
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
@@ -13,11 +14,13 @@ from topnrank.data.feedback.liked import LikedRule
 from topnrank.data.interactions import Interactions
 from topnrank.errors import TopNRankError, TopNRankWarning
 from topnrank.evaluation import Evaluation, Ranker, evaluate, split_last, split_per_user, split_time
-from topnrank.evaluation.metrics import parse_metrics
-from topnrank.experiments.compare.competitors import CompetitorRanker
+from topnrank.evaluation.foreign import CompetitorRanker, name_of
+from topnrank.evaluation.metrics import Metric
+from topnrank.evaluation.splits import Split
 from topnrank.experiments.compare.folder import Folder, digest
 from topnrank.experiments.compare.result import Cell
 from topnrank.experiments.compare.rows import Row
+from topnrank.experiments.compare.splits import is_given, name_of_split, split_by, takes_seed
 from topnrank.models.base import Model
 
 SPLITS = ("per-user", "last", "time")
@@ -31,16 +34,28 @@ class Plan:
     """What all cells of a comparison share."""
 
     data: Interactions
-    split: str
+    """All rows; where splits are given, those of the first one"""
+    split: str | Callable[..., Split] | Sequence[Split]
+    """A name, a function of the data, or (train, test) for each repeat in turn"""
     test: float
     """A fraction of the rows, or with the split "last" a number of items"""
     seed: int
     relevant: LikedRule | None
     """One rule for all models; None: weights above 0, else every row"""
     protocols: tuple[str, ...]
-    metrics: tuple[str, ...]
+    measured: tuple[Metric, ...]
     one_thread: bool
     """Whether every cell runs on one thread, because several cells run at a time"""
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Their names."""
+        return tuple(metric.name for metric in self.measured)
+
+    @property
+    def splits_vary(self) -> bool:
+        """Whether each repeat has a split of its own; else the models' seeds differ."""
+        return self.split == "per-user" or takes_seed(self.split) or (is_given(self.split) and len(self.split) > 1)
 
     def identity(self) -> dict[str, Any]:
         """What must be equal for two cells to belong to one comparison, as JSON."""
@@ -49,10 +64,11 @@ class Plan:
         return {
             "data": self.data.fingerprint(),
             "topnrank": __version__,
-            **{name: getattr(self, name) for name in ("split", "test", "seed")},
+            "split": name_of_split(self.split),
+            **{name: getattr(self, name) for name in ("test", "seed")},
             "relevant": None if self.relevant is None else str(self.relevant),
             "protocols": list(self.protocols),
-            "metrics": list(self.metrics),
+            "metrics": [metric.identity() for metric in self.measured],
         }
 
 
@@ -69,7 +85,7 @@ class Task:
     def of(cls, row: Row, repeat: int, identity: dict[str, Any]) -> "Task":
         """The task with its key; `identity` is that of the plan."""
         kind = f"{type(row.model).__module__}.{type(row.model).__qualname__}"
-        return cls(row, repeat, digest([identity, repeat, kind, row.model.name, row.deciding_parameters()]))
+        return cls(row, repeat, digest([identity, repeat, kind, name_of(row.model), row.deciding_parameters()]))
 
     def failed(self, why: str) -> Cell:
         """A cell without values that says why there are none."""
@@ -90,7 +106,11 @@ class Runner:
         """Train and test rows of a repeat."""
         plan = self.plan
         if repeat != self._repeat:
-            if plan.split == "last":
+            if is_given(plan.split):
+                self._parts = plan.split[repeat % len(plan.split)]
+            elif callable(plan.split):
+                self._parts = split_by(plan.split, plan.data, plan.seed + repeat)
+            elif plan.split == "last":
                 self._parts = split_last(plan.data, test=cast(int, plan.test), seed=plan.seed)
             elif plan.split == "time":
                 self._parts = split_time(plan.data, test=plan.test)
@@ -118,7 +138,7 @@ class Runner:
         plan = self.plan
         train, test = self.parts(task.repeat)
         self._warm_up(task, train)
-        seed_offset = 0 if plan.split == "per-user" else task.repeat  # a split without chance leaves it to the models
+        seed_offset = 0 if plan.splits_vary else task.repeat  # a split without chance leaves it to the models
         model = task.row.fresh_model(seed_offset=seed_offset, one_thread=plan.one_thread)
         started = time.perf_counter()
         ranker = model.fit(train) if isinstance(model, Model) else CompetitorRanker.fit(model, train)
@@ -132,7 +152,7 @@ class Runner:
                 values[protocol, metric] = np.full(plan.data.n_users, np.nan)
                 values[protocol, metric][users] = result.per_user[metric]
         curve = list(getattr(ranker, "history_", []))
-        facts = {"key": task.key, **split_facts(train, test, results, values)}
+        facts = {"key": task.key, **split_facts(plan, train, test, results, values)}
         return Cell(task.row.name, task.repeat, fitted - started, finished - fitted, values, curve, None, facts)
 
     def _evaluate(self, ranker: Ranker, test: Interactions, protocol: str) -> Evaluation:
@@ -142,7 +162,7 @@ class Runner:
                 ranker,
                 test,
                 protocol=cast(Literal["rated", "catalog"], protocol),
-                metrics=self.plan.metrics,
+                metrics=self.plan.measured,
                 relevant=self.plan.relevant,
                 num_threads=int(self.plan.one_thread),
             )
@@ -162,13 +182,18 @@ class Runner:
 
 
 def split_facts(
+    plan: Plan,
     train: Interactions,
     test: Interactions,
     results: dict[str, Evaluation],
     values: dict[tuple[str, str], Float64Array],
 ) -> dict[str, Any]:
     """Sizes of a split, users left out, and how long the lists are at the cut-offs."""
-    n_train, n_test = (np.bincount(part.user_index[part.pair_starts], minlength=part.n_users) for part in (train, test))
+    n_train, n_test = np.zeros((2, plan.data.n_users), np.int64)
+    for counts, part in ((n_train, train), (n_test, test)):  # a split of the caller may have other users
+        found = np.bincount(part.user_index[part.pair_starts], minlength=part.n_users)
+        numbers = plan.data.users.index(part.users.ids)
+        counts[numbers[numbers >= 0]] = found[numbers >= 0]
     ranked = {"rated": n_test, "catalog": train.n_items - n_train}
     tested = n_test[n_test > 0]
     facts: dict[str, Any] = {
@@ -178,7 +203,7 @@ def split_facts(
     }
     for protocol, result in results.items():
         effective_n = {}
-        for metric in parse_metrics(list(result.per_user)):
+        for metric in plan.measured:
             lengths = np.minimum(ranked[protocol][~np.isnan(values[protocol, metric.name])], metric.cut)
             effective_n[metric.name] = float(lengths.mean()) if len(lengths) else None
         facts[protocol] = {

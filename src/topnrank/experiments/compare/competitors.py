@@ -1,7 +1,6 @@
 """Models of other libraries in a comparison: a protocol of two methods, and adapters for implicit and LightFM.
 
     class Mine:
-        name = "mine"
         def fit(self, train): ...                 # topnrank.Interactions
         def score(self, users, items): ...        # arrays of original ids, pair by pair; one number for each
 
@@ -13,104 +12,21 @@ and items that the model does not know; the adapters give such pairs `LOWEST`, s
 
 import copy
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Any, Protocol, Self, final, runtime_checkable
+from typing import Any, Self, final
 
 import numpy as np
 
 from topnrank._checks import require_integer
-from topnrank._typing import Float32Array, IdArray, Int32Array, Int64Array, IntArray
+from topnrank._typing import Float32Array
 from topnrank.data.feedback.liked import likes_feedback
 from topnrank.data.feedback.policies import Feedback
-from topnrank.data.ids import IdMap
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError, ParameterError
+from topnrank.evaluation.foreign import Competitor, CompetitorRanker
 
+__all__ = ["LOWEST", "Competitor", "CompetitorRanker", "FactorAdapter", "ImplicitModel", "LightFMModel"]
 LOWEST = float(np.finfo(np.float32).min)
 """The score of a pair with a user or an item that the model does not know."""
-_PAIRS = 2**20
-"""Pairs that a competitor is asked for at a time."""
-
-
-@runtime_checkable
-class Competitor(Protocol):
-    """The methods that a model of another library needs."""
-
-    name: str
-    """Name of its row"""
-
-    def fit(self, train: Interactions) -> Any:
-        """Learns from the training rows; what it returns is not used."""
-
-    def score(self, users: IdArray, items: IdArray) -> Any:
-        """One number for each pair (users[k], items[k]) of original ids; the higher, the better."""
-
-
-@runtime_checkable
-class FullScorer(Protocol):
-    """A competitor that scores all items at once, which is faster than pair by pair."""
-
-    def score_all(self, users: IdArray, items: IdArray) -> Any:
-        """(len(users), len(items)) scores of all items for each user."""
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class CompetitorRanker:
-    """A fitted competitor as `topnrank.evaluation.evaluate` wants it: users and items are those of the training data."""
-
-    competitor: Competitor
-    user_map: IdMap
-    """Ids of all users of the training data"""
-    item_map: IdMap
-    """Ids of all items of the training data"""
-    seen_indptr: Int64Array
-    """With `seen_indices`: CSR of the training items of each user"""
-    seen_indices: Int32Array
-
-    @classmethod
-    def fit(cls, competitor: Competitor, train: Interactions) -> "CompetitorRanker":
-        """Fits the competitor."""
-        competitor.fit(train)
-        pairs = train.take(train.pair_starts)
-        return cls(competitor, train.users, train.items, pairs.indptr, pairs.indices)
-
-    def score_pairs(self, users: IntArray, items: IntArray) -> Float32Array:
-        """Scores of pairs given by number, as 32-bit numbers."""
-        ids = self.user_map.ids[users], self.item_map.ids[items]
-        scores = np.asarray(self.competitor.score(*ids))
-        return self._checked(scores, (len(users),), *ids)
-
-    def score_block(self, users: IntArray) -> Float32Array:
-        """(len(users), n_items) scores of all items."""
-        n_items = len(self.item_map)
-        if isinstance(self.competitor, FullScorer):
-            ids = self.user_map.ids[users], self.item_map.ids
-            return self._checked(np.asarray(self.competitor.score_all(*ids)), (len(users), n_items), *ids)
-        block = np.empty((len(users), n_items), np.float32)
-        size = max(1, _PAIRS // n_items)
-        for first in range(0, len(users), size):
-            some = users[first : first + size]
-            pairs = np.repeat(some, n_items), np.tile(np.arange(n_items), len(some))
-            block[first : first + size] = self.score_pairs(*pairs).reshape(len(some), n_items)
-        return block
-
-    def _checked(self, scores: Any, shape: tuple[int, ...], users: IdArray, items: IdArray) -> Float32Array:
-        """32-bit scores; an error where they are not one number for each pair."""
-        name = self.competitor.name
-        if scores.shape != shape or scores.dtype.kind not in "fiub":
-            raise DataError(
-                f"{name}: score must return numbers of shape {shape}, got {scores.dtype} of shape {scores.shape}; fix it"
-            )
-        largest = np.finfo(np.float32).max
-        narrow: Float32Array = np.clip(scores, -largest, largest).astype(np.float32)  # infinities stay first and last
-        if np.isnan(narrow).any():
-            place = np.argwhere(np.isnan(narrow))[0]
-            raise DataError(
-                f"{name}: the score of user {users.item(place[0])!r} and item {items.item(place[-1])!r} is NaN; "
-                "return the lowest number for what it does not know"
-            )
-        return narrow
 
 
 class FactorAdapter(ABC):

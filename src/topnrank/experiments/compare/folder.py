@@ -12,8 +12,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from topnrank.errors import ModelFileError, OutputError
+from topnrank.errors import ModelFileError
 from topnrank.experiments.compare.result import Cell
+from topnrank.io.atomic import output_error
 from topnrank.io.paths import local_path
 from topnrank.io.tensors import pack_ids, read_file, unpack_ids, write_file
 
@@ -47,7 +48,8 @@ class Folder:
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise OutputError(f"{folder}: the folder cannot be made ({error.strerror}); choose another place") from None
+            sentence = f"{folder}: the folder cannot be made ({error.strerror}); choose another place"
+            raise output_error(sentence, error, has_begun=False) from None
         if (path / HEAD).exists():
             earlier = read_file(path / HEAD, _HEAD_KIND)[0].get("identity", {})
             for name in sorted({*earlier, *identity}):

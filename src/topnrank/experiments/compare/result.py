@@ -1,13 +1,21 @@
 """The result of a comparison: one value for each model, repeat, protocol, metric and user."""
 
+import io
 import os
 from dataclasses import dataclass, field
-from typing import Any, Self, final
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
+import pyarrow as pa
 
 from topnrank._checks import one_of
 from topnrank._typing import Float64Array, IdArray
+from topnrank.io.atomic import write_text
+
+if TYPE_CHECKING:
+    from topnrank.experiments.report.plots import Picture
+    from topnrank.experiments.report.summary import Summary
 
 
 @final
@@ -34,7 +42,10 @@ class Cell:
 @final
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Several models on the same splits: the input of the statistics, tables, figures and pages."""
+    """Several models on the same splits, with their statistics: printed it is the table with the tests.
+
+    The methods that have a `reference` test the other rows against the row of that name, by default the first.
+    """
 
     models: tuple[str, ...]
     """Names of the rows, in order"""
@@ -94,6 +105,90 @@ class Comparison:
         seconds = [cell.fit_seconds for cell in self.cells_of(model) if cell.error is None]
         return float(np.mean(seconds)) if seconds else float("nan")
 
+    # -- to look at -------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _first_summary(self) -> "Summary":
+        from topnrank.experiments.report.summary import Summary
+
+        return Summary.of(self)
+
+    def summary(self, reference: str | None = None) -> "Summary":
+        """All statistics, each computed once."""
+        return self._first_summary.of(self._first_summary, reference)
+
+    def __repr__(self) -> str:
+        first = self._first_summary
+        means = (f"{row.model} {row.scores[first.headline].mean:.4f}" for row in first.measured(self.protocols[0]))
+        return (
+            f"Comparison({first.headline}, {self.protocols[0]}: {', '.join(means)}; print() shows intervals and tests)"
+        )
+
+    def __str__(self) -> str:
+        from rich.console import Console
+
+        from topnrank.experiments.report.terminal import to_terminal
+
+        console = Console(file=io.StringIO(), width=160, markup=False, emoji=False, highlight=False)
+        for part in to_terminal(self._first_summary):
+            console.print(part, soft_wrap=isinstance(part, str))
+        return str(console.file.getvalue()).rstrip()  # type: ignore[attr-defined]
+
+    def _repr_html_(self) -> str:
+        from topnrank.experiments.report.html import to_notebook
+
+        return to_notebook(self._first_summary)
+
+    def table(self, reference: str | None = None) -> pa.Table:
+        """A row for each model, protocol and metric: mean, its 95 % interval, the difference to the reference."""
+        from topnrank.experiments.report.data import score_records
+
+        return pa.Table.from_pylist(score_records(self.summary(reference)))
+
+    def tests(self, reference: str | None = None) -> pa.Table:
+        """A row for each paired test: difference, interval, p values with and without correction, stars."""
+        from topnrank.experiments.report.data import paired_records
+
+        return pa.Table.from_pylist(paired_records(self.summary(reference)))
+
+    def plot(self, what: str = "", reference: str | None = None) -> "Picture":
+        """A figure: "curves", "differences", "runtime", "users", "objective", "validation" or "lengths"; else the first."""
+        from topnrank.experiments.report.quick_plots import of_comparison
+
+        return of_comparison(self.summary(reference), what)
+
+    def report(self, path: str | os.PathLike[str], reference: str | None = None) -> None:
+        """Writes one HTML page with tables and figures."""
+        from topnrank.experiments.report.html import write_report
+
+        write_report(self.summary(reference), path)
+
+    def to_markdown(self, path: str | os.PathLike[str] | None = None, reference: str | None = None) -> str:
+        """The tables as Markdown; with a `path` also written there."""
+        from topnrank.experiments.report.markdown import to_markdown
+
+        return _written(to_markdown(self.summary(reference)), path)
+
+    def to_latex(self, path: str | os.PathLike[str] | None = None, reference: str | None = None) -> str:
+        """The tables as LaTeX; with a `path` also written there."""
+        from topnrank.experiments.report.latex import to_latex
+
+        return _written(to_latex(self.summary(reference)), path)
+
+    def to_csv(self, path: str | os.PathLike[str] | None = None, reference: str | None = None) -> str:
+        """`table()` as CSV; with a `path` also written there."""
+        from topnrank.experiments.report.data import to_csv
+
+        return _written(to_csv(self.summary(reference)), path)
+
+    def to_json(self, path: str | os.PathLike[str] | None = None, reference: str | None = None) -> str:
+        """Everything but the values of single users as JSON; with a `path` also written there."""
+        from topnrank.experiments.report.data import to_json
+
+        return _written(to_json(self.summary(reference)), path)
+
+    # -- to keep ----------------------------------------------------------------------------------------------------------
+
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Writes safetensors files into `folder`, which is made if it is missing; refuses that of another comparison."""
         from topnrank.experiments.compare.folder import Folder
@@ -106,6 +201,12 @@ class Comparison:
         from topnrank.experiments.compare.folder import read_comparison
 
         return cls(**read_comparison(folder))
+
+
+def _written(text: str, path: str | os.PathLike[str] | None) -> str:
+    if path is not None:
+        write_text(path, text)
+    return text
 
 
 def _mean(values: Float64Array) -> float:

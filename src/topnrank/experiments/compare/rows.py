@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from topnrank.errors import ParameterError
-from topnrank.experiments.compare.competitors import Competitor
+from topnrank.evaluation.foreign import Competitor, name_of
 from topnrank.models.base import Model
 from topnrank.models.controls import ItemMean, Popularity, Random, RecentPopularity
 from topnrank.models.factor.model import FactorModel
@@ -71,7 +71,7 @@ def check_rows(models: Models) -> None:
             raise ParameterError(f"compare needs models, got the text {model!r}; give MODELS[name](), names: {known}")
         if not isinstance(model, Model | Competitor):
             raise ParameterError(
-                f"compare needs models, or objects with a name and the methods fit(train) and score(users, items), got "
+                f"compare needs models, or objects with the methods fit(train) and score(users, items), got "
                 f"{type(model).__name__}"
             )
 
@@ -91,8 +91,11 @@ def make_rows(models: Models, *, controls: bool, times: bool, task: Task) -> tup
     """
     check_rows(models)
     named = isinstance(models, Mapping)
-    given = [_for_task(model, task) for model in (models.values() if isinstance(models, Mapping) else models)]
-    names = [str(name) for name in models] if named else [model.name for model in given]
+    given = list(models.values() if isinstance(models, Mapping) else models)
+    for place, model in enumerate(given):
+        if isinstance(model, TopNRank) and requested_task(model) is None:
+            given[place] = type(model)(**model.get_params() | {"task": task})
+    names = [str(name) for name in models] if named else [name_of(model) for model in given]
     rows = [Row(name, model, parameters_of(model)) for name, model in zip(names, given, strict=True)]
     if len(set(names)) < len(names):
         rows = _with_distinct_names(rows)
@@ -107,13 +110,6 @@ def make_rows(models: Models, *, controls: bool, times: bool, task: Task) -> tup
     if not rows:
         raise ParameterError("compare needs at least one model, got none")
     return tuple(rows)
-
-
-def _for_task(model: Model | Competitor, task: Task) -> Model | Competitor:
-    """The model, or where its task is open one like it for this task."""
-    if isinstance(model, TopNRank) and requested_task(model) is None:
-        return type(model)(**model.get_params() | {"task": task})
-    return model
 
 
 def _with_distinct_names(rows: Sequence[Row]) -> list[Row]:

@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypedDict, Unpack
@@ -12,17 +12,20 @@ import numpy as np
 from topnrank._checks import one_of, require_integer
 from topnrank._progress import progress_bar
 from topnrank.data.feedback.liked import Relevant, rule_for
-from topnrank.data.interactions import Interactions
+from topnrank.data.interactions import Interactions, as_interactions
 from topnrank.data.order import order_facts
 from topnrank.errors import DataError, ParameterError, TopNRankWarning
+from topnrank.evaluation.foreign import name_of
 from topnrank.evaluation.labels import relevance
-from topnrank.evaluation.metrics import DEFAULT_METRICS, parse_metrics
+from topnrank.evaluation.metrics import DEFAULT_METRICS, Metrics, parse_metrics
 from topnrank.evaluation.protocols import PROTOCOLS
+from topnrank.evaluation.splits import Split
 from topnrank.experiments.compare.cells import DEFAULT_TEST, SPLITS, Plan, Runner, Task
 from topnrank.experiments.compare.environment import hardware, versions
 from topnrank.experiments.compare.folder import Folder
 from topnrank.experiments.compare.result import Cell, Comparison
 from topnrank.experiments.compare.rows import Models, Row, check_rows, common_task, make_rows
+from topnrank.experiments.compare.splits import all_rows, given_splits, is_given, name_of_split
 
 METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "ndcg@20")
 
@@ -30,7 +33,8 @@ METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "ndcg@20")
 class CompareOptions(TypedDict, total=False):
     """Options of `compare`, explained there."""
 
-    split: str
+    split: str | Callable[..., Split]
+    splits: Sequence[Split]
     test: float
     seed: int
     relevant: Relevant
@@ -39,11 +43,11 @@ class CompareOptions(TypedDict, total=False):
 
 def compare(
     models: Models,
-    data: Interactions,
+    data: Interactions | Split | None = None,
     *,
     repeats: int = 5,
     protocol: str = "auto",
-    metrics: str | Sequence[str] = DEFAULT_METRICS,
+    metrics: Metrics = DEFAULT_METRICS,
     folder: str | os.PathLike[str] | None = None,
     jobs: int = 1,
     progress: bool = False,
@@ -57,9 +61,10 @@ def compare(
     ----------
     models
         Models of this library and competitors (`topnrank.Competitor`): a list, named by themselves and the
-        parameters in which they differ, or a dict of names and models.
+        parameters in which they differ, or a dict of names and models. A model of your own needs two methods, fit(train) and
+        score(users, items).
     data
-        All rows; each repeat splits them into train and test.
+        All rows; each repeat splits them into train and test. Or a fixed split (train, test), of Interactions or frames.
     repeats
         Splits, with the seeds `seed`, `seed` + 1, ... A split without chance ("last", "time") is the same in all repeats;
         there the models' own seeds differ by 0, 1, ...
@@ -67,7 +72,8 @@ def compare(
         "rated" (each user's own test items are ranked), "catalog" (all items) or "both". "auto": what the models are trained
         for, "rated" where all of them ask for that and else "catalog". A TopNRank whose task is open follows the protocol.
     metrics
-        Names such as "ndcg@10", as `topnrank.evaluate` has them; all but coverage, which is not a mean over users.
+        Names such as "ndcg@10" and functions of your own, as `topnrank.evaluate` has them; all but coverage, which is not a
+        mean over users.
     folder
         Folder for finished cells. After a kill the same call computes only what is missing; more models and more
         repeats may be added. A cell that failed is tried again. The folder of other data or settings is refused.
@@ -77,7 +83,10 @@ def compare(
         Show a bar with the time left on standard error.
     split, test
         "per-user" (a fraction of each user's items at random, default 0.5), "last" (each user's last items, default 1) or
-        "time" (the latest fraction of all rows, default 0.2).
+        "time" (the latest fraction of all rows, default 0.2). Or a function: split(data), or split(data, seed=...) where it
+        has that parameter, returns (train, test).
+    splits
+        In place of data: fixed splits [(train, test), ...], a repeat for each.
     seed
         Seed of the first split.
     relevant
@@ -89,9 +98,12 @@ def compare(
     jobs, repeats = require_integer("jobs", jobs, 1), require_integer("repeats", repeats, 1)
     chosen = one_of("protocol", protocol, ("auto", *PROTOCOLS, "both"))
     check_rows(models)
+    if "splits" in options or isinstance(data, tuple | list):
+        data, repeats = _fix_splits(data, repeats, options)
     if chosen == "auto":
         chosen = common_task(models)
     plan = _make_plan(data, chosen, metrics, options, one_thread=jobs > 1)
+    data = plan.data
     controls, times = options.get("controls", True), data.timestamps is not None
     rows = make_rows(models, controls=controls, times=times, task="rated" if chosen == "rated" else "catalog")
     identity = plan.identity()
@@ -168,19 +180,26 @@ def time_left(tasks: Sequence[Task], finished: Sequence[Cell], jobs: int) -> str
     return f"{about} {timedelta(seconds=round(total))} left"
 
 
-def _make_plan(
-    data: Interactions, protocol: str, metrics: str | Sequence[str], options: CompareOptions, *, one_thread: bool
-) -> Plan:
-    """Checks what all cells share."""
-    if not isinstance(data, Interactions):
+def _fix_splits(data: Any, repeats: int, options: CompareOptions) -> tuple[Interactions, int]:
+    """The rows and the number of repeats where the splits are given; they take the place of `split` in the options."""
+    several = options.pop("splits", None)
+    if (data is None) == (several is None) or "split" in options or "test" in options:
         raise ParameterError(
-            f"compare needs Interactions, got {type(data).__name__}; make them with topnrank.read(path) or "
-            "Interactions.from_frame(frame)"
+            "compare: give data, or (train, test), or splits=[...] alone; given parts are not split again"
         )
+    splits = given_splits([data] if several is None else several)
+    options["split"] = splits  # type: ignore[typeddict-item]
+    return all_rows(splits), repeats if several is None else len(splits)
+
+
+def _make_plan(data: Any, protocol: str, metrics: Metrics, options: CompareOptions, *, one_thread: bool) -> Plan:
+    """Checks what all cells share."""
+    data = data if isinstance(data, Interactions) else as_interactions(data, "compare")
     for name in options:
         one_of("compare: an option", name, tuple(CompareOptions.__annotations__))
-    split = one_of("split", options.get("split", "per-user"), SPLITS)
-    test = options.get("test", DEFAULT_TEST[split])
+    split: Any = options.get("split", "per-user")
+    split = split if callable(split) or is_given(split) else one_of("split", split, SPLITS)
+    test = options.get("test", DEFAULT_TEST.get(str(split), 0.0))
     relevant = options.get("relevant", "auto")
     if data.types is not None and data.ratings is None and data.weights is None and relevant is not None:
         names = ", ".join(f"{name!r}: ..." for name in data.type_names)
@@ -201,7 +220,7 @@ def _make_plan(
         seed=require_integer("seed", options.get("seed", 0)),
         relevant=rule_for(relevant, None, data.rating_counts),
         protocols=PROTOCOLS if protocol == "both" else (protocol,),
-        metrics=tuple(metric.name for metric in parsed),
+        measured=parsed,
         one_thread=one_thread,
     )
 
@@ -209,14 +228,14 @@ def _make_plan(
 def _settings(plan: Plan, rows: Sequence[Row], repeats: int) -> dict[str, Any]:
     """How the numbers were made, as JSON."""
     return {
-        "split": plan.split,
+        "split": name_of_split(plan.split),
         "test": plan.test,
         "seed": plan.seed,
         "seeds": [plan.seed + repeat for repeat in range(repeats)],
-        "seeds_vary": "the split" if plan.split == "per-user" else "the models; the split is the same in all repeats",
+        "seeds_vary": "the split" if plan.splits_vary else "the models; the split is the same in all repeats",
         "relevant": None if plan.relevant is None else plan.relevant.at,
         "ties": "expected value under random order",
-        "kinds": {row.name: row.model.name for row in rows},
+        "kinds": {row.name: name_of(row.model) for row in rows},
         "parameters": {row.name: row.parameters for row in rows},
         "versions": versions(),
         "hardware": hardware(),

@@ -6,7 +6,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
+from topnrank._html import html_table, text_table
 from topnrank.data.feedback.policies import LIKED_FROM
 from topnrank.data.interactions import Interactions
 from topnrank.experiments.compare.result import Comparison
@@ -16,6 +18,7 @@ from topnrank.experiments.paper.published import METRICS, PLAIN_SIGMOID, RELU, S
 from topnrank.experiments.report.summary import Summary
 from topnrank.experiments.statistics import PairedTest
 from topnrank.experiments.tuning.grid import GridSearch
+from topnrank.io.atomic import write_text
 
 PROTOCOL = "rated"
 TESTED = "ndcg@10"
@@ -38,9 +41,9 @@ class Detail:
     """Mean seconds of a fit with all fits that led to the choice"""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Reproduction:
-    """A table that was run."""
+    """A table that was run; `comparison` is all of it as `topnrank.compare` gives it."""
 
     plan: Plan
     comparison: Comparison
@@ -104,6 +107,49 @@ class Reproduction:
         if PLAIN_SIGMOID in self.rows:
             tests += [test for test in self.summary.tests(PROTOCOL, SIGMOID) if test.second == PLAIN_SIGMOID]
         return [test for test in tests if test.metric == TESTED]
+
+    def __repr__(self) -> str:
+        means = ", ".join(f"{row} {self.comparison.mean(row, PROTOCOL, TESTED):.4f}" for row in self.rows)
+        return f"Reproduction({self.plan.title} on {self.plan.name}: {TESTED} {means})"
+
+    def __str__(self) -> str:
+        from topnrank.experiments.paper.page import PAIR_HEADER, TESTS, pair_cells, score_cells
+
+        tests = [text_table(list(PAIR_HEADER), pair_cells(self)), TESTS]
+        return "\n\n".join([f"{self.plan.title}, on {self.plan.name}", text_table(*score_cells(self)), *tests])
+
+    def _repr_html_(self) -> str:
+        from topnrank.experiments.paper.page import PAIR_HEADER, TESTS, pair_cells, score_cells
+
+        scores = html_table(*score_cells(self), title=f"{self.plan.title}, on {self.plan.name}")
+        return scores + html_table(PAIR_HEADER, pair_cells(self), title="Differences per user, NDCG@10", notes=[TESTS])
+
+    def table(self) -> pa.Table:
+        """A row for each method: its means, their standard deviations and, where the paper has them, its numbers."""
+        records = []
+        for row in self.rows:
+            published = self.published(row) or (None,) * len(METRICS)
+            values = zip(METRICS, self.mean(row), self.std(row), published, strict=True)
+            numbers = {
+                f"{m}{end}": v for m, *found in values for end, v in zip(("", " sd", " paper"), found, strict=True)
+            }
+            records.append({"method": row, **numbers})
+        return pa.Table.from_pylist(records)
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Writes one HTML page with tables and figures."""
+        from topnrank.experiments.report.html import write_report
+
+        write_report(self.summary, path)
+
+    def to_markdown(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The table beside what the paper leaves out, as Markdown; with a `path` also written there."""
+        from topnrank.experiments.paper.page import to_markdown
+
+        text = to_markdown(self)
+        if path is not None:
+            write_text(path, text)
+        return text
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as JSON."""

@@ -31,11 +31,7 @@ def to_dict(comparison: Comparison | Summary, reference: str | None = None) -> d
         "headline": summary.headline,
         "verdict": {protocol: summary.verdict(protocol) for protocol in shape.protocols},
         "results": results,
-        "tests": [
-            dataclasses.asdict(test) | {"stars": test.stars}
-            for protocol in shape.protocols
-            for test in summary.tests(protocol)
-        ],
+        "tests": paired_records(summary),
         "cells": [
             dataclasses.asdict(dataclasses.replace(cell, values={}))
             for model in shape.models
@@ -57,6 +53,16 @@ def to_json(comparison: Comparison | Summary, reference: str | None = None) -> s
 
 def to_csv(comparison: Comparison | Summary, reference: str | None = None) -> str:
     """One row per model, protocol and metric; what is not defined is empty."""
+    records = score_records(comparison, reference)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, records[0], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(records)
+    return text.getvalue()
+
+
+def score_records(comparison: Comparison | Summary, reference: str | None = None) -> list[dict[str, Any]]:
+    """A record for each model, protocol and metric: the mean, its interval, and the test against the reference."""
     summary = Summary.of(comparison, reference)
     records: list[dict[str, Any]] = []
     for protocol in summary.comparison.protocols:
@@ -73,8 +79,12 @@ def to_csv(comparison: Comparison | Summary, reference: str | None = None) -> st
                 record |= {name: getattr(test, name, None) for name in ("t_holm", "wilcoxon_holm", "stars", "effect")}
                 record["note"] = row.note
                 records.append(jsonable(record))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, records[0], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(records)
-    return text.getvalue()
+    return records
+
+
+def paired_records(comparison: Comparison | Summary, reference: str | None = None) -> list[dict[str, Any]]:
+    """A record for each paired test, with its stars."""
+    summary = Summary.of(comparison, reference)
+    tests = [test for protocol in summary.comparison.protocols for test in summary.tests(protocol)]
+    plain: list[dict[str, Any]] = jsonable([dataclasses.asdict(test) | {"stars": test.stars} for test in tests])
+    return plain

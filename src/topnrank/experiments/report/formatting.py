@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    from topnrank.experiments.report.summary import Score
     from topnrank.experiments.statistics import PairedTest
 
 _METRICS = {
@@ -66,6 +67,16 @@ def format_signed(value: float, digits: int = 4) -> str:
     if not math.isfinite(value):
         return "-"
     return f"{value:+.{digits}f}" if round(value, digits) else f"{0:.{digits}f}"
+
+
+def format_mean(score: "Score") -> str:
+    """A mean with its standard deviation over repeats, where there are several."""
+    return format_number(score.mean) + (f" ± {std}" if (std := format_number(score.std)) != "-" else "")
+
+
+def format_interval(interval: tuple[float, float]) -> str:
+    """Both ends of an interval."""
+    return " to ".join(map(format_number, interval))
 
 
 def format_p(p: float) -> str:

@@ -5,6 +5,7 @@ import os
 from importlib.resources import files
 
 import topnrank
+from topnrank._html import html_table
 from topnrank.errors import ParameterError
 from topnrank.experiments.compare.result import Comparison
 from topnrank.experiments.report import formatting
@@ -49,3 +50,30 @@ def to_html(comparison: Comparison | Summary, reference: str | None = None) -> s
         version=topnrank.__version__,
     )
     return page.strip() + "\n"
+
+
+def to_notebook(comparison: Comparison | Summary, reference: str | None = None) -> str:
+    """The verdict, the means and the tests as tables for a notebook; needs no Jinja and draws nothing."""
+    summary = Summary.of(comparison, reference)
+    metrics = summary.table_metrics
+    header = [
+        "",
+        *map(formatting.metric_label, metrics),
+        f"95 % {formatting.metric_label(summary.headline)}",
+        "time to fit",
+    ]
+    parts = []
+    for protocol in summary.comparison.protocols:
+        rows = []
+        for row in summary.rows[protocol]:
+            values = [formatting.format_mean(row.scores[metric]) if row.scores else "-" for metric in metrics]
+            interval = formatting.format_interval(row.scores[summary.headline].interval) if row.scores else row.note
+            rows.append([row.model, *values, interval, formatting.format_seconds(row.fit_seconds)])
+        title, verdict = summary.ranking_title(protocol), summary.verdict(protocol)
+        parts.append(html_table(header, rows, title=title, notes=[verdict, summary.convention(protocol)]))
+        tests = [formatting.format_test(test) for test in summary.table_tests(protocol)]
+        if tests:
+            parts.append(
+                html_table(formatting.TEST_HEADER, tests, title=summary.tests_title(protocol), notes=[STAR_RULE])
+            )
+    return "".join(parts)

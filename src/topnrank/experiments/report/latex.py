@@ -29,22 +29,27 @@ _ESCAPES = {
 def to_latex(comparison: Comparison | Summary, reference: str | None = None) -> str:
     """The tables as LaTeX; `reference` names the row that the others are tested against (default: the first)."""
     summary = Summary.of(comparison, reference)
+    conventions = dict(summary.conventions())
+    below_tables = [*map(summary.ranking_title, summary.comparison.protocols), "Tests"]
+    others = [(name, text) for name, text in conventions.items() if name not in below_tables] + summary.data_facts()
+    comments = [f"% {name}: {' '.join(text.split())}" for name, text in others]
     parts = [r"% needs \usepackage{booktabs,graphicx}"]
     for protocol in summary.comparison.protocols:
         label = re.sub(r"\W+", "-", protocol)
         header = ["Model", *map(metric_label, summary.table_metrics), "Fit"]
         rows = [_row(row, summary.table_metrics) for row in summary.rows[protocol]]
         partly = [(f"\\dag~{escape(row.model)}", row.note) for row in summary.measured(protocol) if row.note]
-        notes = [(escape(name), text) for name, text in [*summary.conventions(), *summary.data_facts()]]
-        below = " ".join(f"\\emph{{{name}}}: {escape(text.rstrip('.'))}." for name, text in [*partly, *notes])
+        ranking = (escape(summary.ranking_title(protocol)), conventions[summary.ranking_title(protocol)])
+        below = " ".join(f"\\emph{{{name}}}: {escape(text.rstrip('.'))}." for name, text in [*partly, ranking])
         caption = f"Mean of each metric, ranking {protocol_label(protocol)}."
         parts.append(_table(header, rows, caption=caption, label=f"tab:{label}", below=below))
         if tests := summary.table_tests(protocol):
             rows = [" & ".join(map(escape, format_test(test))) for test in tests]
             title, name = escape(summary.tests_title(protocol)), escape(summary.reference)
             caption = f"{title}: difference of {name} and the other row."
-            parts.append(_table(TEST_HEADER, rows, caption=caption, label=f"tab:{label}-tests", lefts=2))
-    return "\n\n".join(parts) + "\n"
+            below = f"{escape(conventions['Tests'])}."
+            parts.append(_table(TEST_HEADER, rows, caption=caption, label=f"tab:{label}-tests", below=below, lefts=2))
+    return "\n\n".join([*parts, "\n".join(comments)]) + "\n"
 
 
 def _row(row: SummaryRow, metrics: Sequence[str]) -> str:

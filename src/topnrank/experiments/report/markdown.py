@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from topnrank.experiments.compare.result import Comparison
-from topnrank.experiments.report.formatting import TEST_HEADER, format_number, format_seconds, format_test, metric_label
+from topnrank.experiments.report.formatting import TEST_HEADER, format_mean, format_seconds, format_test, metric_label
 from topnrank.experiments.report.summary import Score, Summary
 
 
@@ -31,7 +31,7 @@ def to_markdown(comparison: Comparison | Summary, reference: str | None = None) 
 
 
 def _score(score: Score) -> str:
-    text = format_number(score.mean) + (f" ± {std}" if (std := format_number(score.std)) != "-" else "")
+    text = format_mean(score)
     return f"**{text}**" if score.best else text
 
 

@@ -121,7 +121,7 @@ _STYLE: dict[str, Any] = {
 def style() -> Iterator[None]:
     """The style of all figures, for drawing and for writing."""
     try:
-        import matplotlib
+        import matplotlib.figure
     except ImportError as error:
         raise ParameterError("figures need Matplotlib; install it with: pip install 'topnrank[report]'") from error
     with matplotlib.rc_context():

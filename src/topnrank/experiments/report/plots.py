@@ -84,6 +84,16 @@ class Picture(NamedTuple):
         label = escape(f"{self.title}. {self.description}")
         return f'<svg {view[0] if view else ""} role="img" aria-label="{label}">{content.rstrip()}'
 
+    def _repr_html_(self) -> str:
+        with style():
+            text = self.svg()
+        drawing = text[text.index("<svg") :]
+        below = f"<figcaption>{escape(self.description)}</figcaption>"
+        return f"<figure><b>{escape(self.title)}</b><br>{drawing}{below}</figure>"
+
+    def __repr__(self) -> str:
+        return f"Picture({self.title!r}: write(path) makes a .svg, .pdf or .png file, .figure is Matplotlib's)"
+
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes the figure; the ending says how: .svg, .pdf or .png."""
         kind = one_of("the ending of a figure's file", Path(path).suffix.lower().lstrip("."), ("svg", "pdf", "png"))
@@ -269,13 +279,13 @@ def objectives(summary: Summary) -> Picture | None:
     return Picture("objective", "Training: objective", words, figure)
 
 
-_NOT_METRICS = {"round", "iteration", "objective", "effective_n", "moved"}
+NOT_METRICS = {"round", "iteration", "objective", "effective_n", "moved"}
 
 
 def validation(summary: Summary) -> Picture | None:
     """The validation metric over the rounds, of the models that were trained with one."""
     records = [record for cell in summary.comparison.cells.values() for record in cell.curve]
-    metric = next((key for record in records for key in record if key not in _NOT_METRICS), "")
+    metric = next((key for record in records for key in record if key not in NOT_METRICS), "")
     found = _histories(summary.comparison, metric)
     if not found:
         return None

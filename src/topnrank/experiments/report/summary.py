@@ -165,18 +165,44 @@ class Summary:
         best = max(rows, key=lambda row: row.scores[self.headline].mean)
         tests = [test for test in self.tests(protocol, best.model) if test.metric == self.headline]
         value = format_number(best.scores[self.headline].mean)
+        untuned = [row.model for row in rows if row.model not in self.controls and self._at_defaults(row.model)]
         claims = [f"On {protocol_label(protocol)}, {best.model} is best at {label} ({value})", *_claims(tests)]
         if best.model in self.controls and any(row.model not in self.controls for row in rows):
             claims.append("no trained model beats this simple control")
+        if untuned:
+            claims.append(f"{join_names(untuned)} ran at {'its' if len(untuned) == 1 else 'their'} defaults, not tuned")
         return "; ".join(claims) + "."
+
+    def _at_defaults(self, model: str) -> bool:
+        """Whether a row is a model of this library with the parameters that it has by default."""
+        from topnrank.experiments.compare.rows import RUN_ONLY, parameters_of
+        from topnrank.models.registry import MODELS
+
+        settings = self.comparison.settings
+        kind = settings.get("kinds", {}).get(model)
+        if kind not in MODELS:
+            return False
+        usual = parameters_of(MODELS[kind]())
+        given: dict[str, Any] = settings["parameters"][model]
+        return all(given.get(name) == value for name, value in usual.items() if name not in (*RUN_ONLY, "task", "seed"))
+
+    def convention(self, protocol: str) -> str:
+        """How the numbers of a protocol were made: of the first repeat, with the range of users where others differ."""
+        facts = self.comparison.facts
+        told: str = facts.get("conventions", {}).get(protocol, "")
+        users = facts.get("users_counted", {}).get(protocol, [])
+        if len(set(users)) > 1:
+            told += (
+                f" This is the first repeat; the means of all {len(users)} are over {min(users)} to {max(users)} users."
+            )
+        return told
 
     def conventions(self) -> list[tuple[str, str]]:
         """How the numbers were made, as pairs of a heading and a text."""
-        known = self.comparison.facts.get("conventions", {})
         ranking = [
             (
                 self.ranking_title(name),
-                known.get(name) or f"Protocol {CANDIDATES[name]}; {_TIES}",
+                self.convention(name) or f"Protocol {CANDIDATES[name]}; {_TIES}",
             )
             for name in self.comparison.protocols
         ]

@@ -20,9 +20,10 @@ def to_terminal(comparison: Comparison | Summary, reference: str | None = None) 
 
     summary = Summary.of(comparison, reference)
     shape = summary.comparison
-    last = shape.metrics[-1]
-    title = f"Mean over {shape.repeats} repeats, ± standard deviation over repeats"
-    means = _table(title, [*shape.metrics, f"95 % {last}", "fit s"], justify="right")
+    title = "Mean over users" + (
+        f" and {shape.repeats} repeats, ± standard deviation over repeats" * (shape.repeats > 1)
+    )
+    means = _table(title, [*shape.metrics, f"95 % {summary.headline}", "fit s"], justify="right")
     differences = _table(f"Against {summary.reference}", shape.metrics, justify="left")
     notes: dict[str, None] = {}
     for protocol in shape.protocols:
@@ -35,10 +36,9 @@ def to_terminal(comparison: Comparison | Summary, reference: str | None = None) 
             for score in (row.scores[metric] for metric in shape.metrics if row.scores):
                 text = Text(format_number(score.mean), "bold" if score.best else "")
                 cells.append(text.append("" if math.isnan(score.std) else f"\n±{score.std:.4f}", "dim not bold"))
-            interval = "\n".join(map(format_number, row.scores[last].interval)) if row.scores else "failed"
-            means.add_row(
-                row.model, *(cells or ["-"] * len(shape.metrics)), interval, format_number(row.fit_seconds, 1)
-            )
+            interval = row.scores[summary.headline].interval if row.scores else ()
+            shown = "\n".join(map(format_number, interval)) or "failed"
+            means.add_row(row.model, *(cells or ["-"] * len(shape.metrics)), shown, format_number(row.fit_seconds, 1))
         tests = summary.tests(protocol)
         for model in dict.fromkeys(test.second for test in tests):
             mine = {test.metric: test for test in tests if test.second == model}
@@ -49,8 +49,10 @@ def to_terminal(comparison: Comparison | Summary, reference: str | None = None) 
     parts: list[RenderableType] = [means, *failures, _legend(summary)]
     if differences.rows:
         parts += ["", differences, _TEST_LEGEND.format(reference=summary.reference), *notes]
-    for convention in shape.facts.get("conventions", {}).values():
-        parts += ["", convention]
+    for protocol in shape.protocols:
+        parts += ["", summary.verdict(protocol)]
+        if convention := summary.convention(protocol):
+            parts += ["", convention]
     return parts
 
 
@@ -74,7 +76,7 @@ def _table(title: str, metrics: Sequence[str], *, justify: "str") -> "Table":
 
 def _legend(summary: Summary) -> str:
     last = summary.comparison.metrics[-1]
-    text = f"95 %: bootstrap interval over users for {last}. fit s: mean seconds of training."
+    text = f"95 %: bootstrap interval over users for {summary.headline}. fit s: mean seconds of training."
     reached = summary.comparison.facts.get("effective_n", {}).get("rated", {}).get(last)
     if reached is not None and (cut := last.partition("@")[2]) and reached < int(cut):
         text += f" Some users' rated lists are shorter than {cut}: {last} sees {reached:.1f} items on average."

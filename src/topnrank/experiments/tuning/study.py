@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 from urllib.parse import quote
 
 from topnrank.engines import Engine
-from topnrank.errors import ModelFileError, OutputError, ParameterError
+from topnrank.errors import DiskError, ModelFileError, OutputError, ParameterError
 from topnrank.experiments.tuning.search import Candidate, Pruned, Sampler
 from topnrank.io.alone import alone
 from topnrank.io.paths import local_path
@@ -138,7 +138,7 @@ def only_one(path: str | os.PathLike[str] | None) -> Iterator[None]:
             yield
         except optuna.exceptions.StorageInternalError as error:
             reason = str(getattr(error.__cause__, "orig", None) or error.__cause__ or error).partition("\n")[0]
-            raise OutputError(
+            raise DiskError(
                 f"{path}: a trial cannot be written ({reason}); free some space, then the same command goes on"
             ) from error
 

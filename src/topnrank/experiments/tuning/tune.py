@@ -1,18 +1,24 @@
 """`tune`: hyper-parameters by their value on validation data."""
 
+import csv
+import io
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
+import pyarrow as pa
+
 from topnrank._checks import require_integer
+from topnrank._html import html_table, text_table
 from topnrank.data.feedback.liked import LikedRule, Relevant, rule_for
-from topnrank.data.interactions import Interactions, check_interactions
+from topnrank.data.interactions import Interactions, as_interactions
 from topnrank.errors import DivergenceError, ParameterError
 from topnrank.evaluation import evaluate, split_per_user
 from topnrank.evaluation.metrics import parse_metrics
 from topnrank.experiments.tuning.search import Candidate, Outcome, search
 from topnrank.experiments.tuning.study import Trials, load_optuna, only_one, open_trials, quiet
+from topnrank.io.atomic import write_text
 from topnrank.models.base import Model
 from topnrank.models.factor.model import FactorModel
 from topnrank.models.parameters import Choice, Range, Space
@@ -21,7 +27,14 @@ from topnrank.models.persistence import encode, write_params
 M = TypeVar("M", bound=Model)
 
 
-@dataclass(frozen=True)
+MAX_SHOWN = 5
+"""So many of the best trials are printed."""
+_ON_VALIDATION = (
+    "The value is the best of many on validation rows, so a little too good: measure the model on test rows."
+)
+
+
+@dataclass(frozen=True, repr=False)
 class Tuned:
     """The result of a search."""
 
@@ -37,6 +50,45 @@ class Tuned:
     def params(self) -> dict[str, Any]:
         """The best hyper-parameters, those that were not searched included."""
         return self.model.get_params()
+
+    def __repr__(self) -> str:
+        return f"Tuned({self.model!r}, {self.metric} {self.value:.4f} on validation rows, {len(self.trials)} trials)"
+
+    def __str__(self) -> str:
+        return "\n".join([repr(self), "", text_table(*self._best()), "", _ON_VALIDATION])
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._best(), title=repr(self), notes=[_ON_VALIDATION])
+
+    def _best(self) -> tuple[list[str], list[list[str]]]:
+        """The best trials for people."""
+        complete = [trial for trial in self.trials if trial["state"] == "complete"]
+        rows = []
+        for trial in sorted(complete, key=lambda one: -one[self.metric])[:MAX_SHOWN]:
+            settings = ", ".join(f"{name} {_short(value)}" for name, value in trial["settings"].items())
+            seconds = f"{trial['seconds']:.1f}"
+            rows.append([str(trial["trial"]), f"{trial[self.metric]:.4f}", _short(trial["epochs"]), seconds, settings])
+        return ["trial", self.metric, "epochs", "seconds", "settings"], rows
+
+    def table(self) -> pa.Table:
+        """A row for each trial: number, state, value, epochs, seconds and each setting that was searched."""
+        records = [
+            {**{name: value for name, value in trial.items() if name != "settings"}, **_plain(trial["settings"])}
+            for trial in self.trials
+        ]
+        names = dict.fromkeys(name for record in records for name in record)
+        return pa.Table.from_pylist([{name: record.get(name) for name in names} for record in records])
+
+    def to_csv(self, path: str | os.PathLike[str] | None = None) -> str:
+        """`table()` as CSV; with a `path` also written there."""
+        records = self.table().to_pylist()
+        text = io.StringIO()
+        writer = csv.DictWriter(text, records[0], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(records)
+        if path is not None:
+            write_text(path, text.getvalue())
+        return text.getvalue()
 
     def save_params(self, path: str | os.PathLike[str]) -> None:
         """Writes them as JSON, for `topnrank train --params` and `topnrank compare --params`."""
@@ -85,9 +137,21 @@ class TunePlan:
             kept.pop(free, None)
         space = {name: repr(values) for name, values in self.space.items()}
         numbers = {name: getattr(self, name) for name in ("metric", "validation", "patience", "seed", "rounds")}
-        liked = self.relevant.to_dict() if isinstance(self.relevant, LikedRule) else self.relevant
+        liked = asdict(self.relevant) if isinstance(self.relevant, LikedRule) else self.relevant
         facts = {"data": data.fingerprint(), "model": self.base.name, "relevant": liked}
         return {**facts, **numbers, "space": space, "kept": kept}
+
+
+def _short(value: Any) -> str:
+    """A setting for people."""
+    return "-" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as a table holds them."""
+    return {
+        name: value if isinstance(value, int | float | str | None) else str(value) for name, value in settings.items()
+    }
 
 
 def tune(
@@ -127,7 +191,7 @@ def tune(
     progress : show a progress bar on the terminal.
     """
     load_optuna()
-    check_interactions(data)
+    data = as_interactions(data, "tune")
     require_integer("tune: trials", trials, 1)
     require_integer("tune: patience", patience, 1)
     if not (isinstance(validation, int | float) and 0.0 < validation < 1.0):

@@ -21,7 +21,7 @@ def fitted_arrays(recipe: Recipe, parameters: Parameters, prepared: Prepared) ->
     """Parameters; for histories the users' sums and the items' rating offsets; neighbors; the rows' values."""
     arrays = served_parameters(recipe, parameters, prepared.frozen)
     if prepared.residuals is not None:
-        arrays["user_factors"] = history_sums(recipe.with_channels(prepared.frozen.channels), arrays, prepared.rows)
+        arrays["user_factors"] = history_sums(recipe.scorer, arrays, prepared.rows)
     if isinstance(prepared.residuals, RatingResiduals):
         arrays["item_offsets"] = prepared.residuals.offsets
     arrays |= row_arrays(recipe, prepared)

@@ -13,12 +13,12 @@ from topnrank._typing import Float32Array, FloatArray, IntArray
 from topnrank.data.feedback.by_name import feedback_from, feedback_from_dict
 from topnrank.data.feedback.liked import LikedRule, Relevant, rule_for
 from topnrank.data.feedback.policies import Feedback
-from topnrank.data.interactions import Interactions, check_interactions
+from topnrank.data.interactions import Interactions
 from topnrank.engines import ENGINES
 from topnrank.errors import ParameterError
 from topnrank.kernels.top_items import pair_scores, scores_of
 from topnrank.losses.base import Objective
-from topnrank.models.base import Model
+from topnrank.models.base import Fitted, Model
 from topnrank.models.factor.new_users import score_histories
 from topnrank.models.factor.partial_fit import add_rows
 from topnrank.models.factor.prepare import Selection
@@ -41,6 +41,7 @@ from topnrank.models.parameters import (
     param,
     require,
 )
+from topnrank.models.presentation import TrainingHistory
 from topnrank.models.serving.explain import Contributions, OneHistory, history_contributions
 from topnrank.scorers import Factors, History, Scorer
 from topnrank.training import Callback, Optimizer, make_optimizer
@@ -149,6 +150,10 @@ class FactorModel(Model):
         """`recipe` with the settings that are chosen by ranking rows held out of `data`, where the model has such."""
         return recipe
 
+    def completed(self, fitted: Fitted, data: Interactions) -> Fitted:
+        """The fitted state with what is learned beside the recipe, where the model has such; `data` have weights."""
+        return fitted
+
     def _recipe(self, task: Task, chosen: Mapping[str, Any], objective: Objective, selection: Selection) -> Recipe:
         """The recipe with the values `chosen` in place of the fields of those names."""
         settings = {**self.get_params(), **chosen}
@@ -210,18 +215,13 @@ class FactorModel(Model):
         progress : show a progress bar on the terminal.
         callbacks : further watchers (`topnrank.training.Callback`).
         """
-        check_interactions(data)
-        recipe = self._with_liked(self.resolve(data), relevant, data)
+        recipe = self.resolve(data)
+        if relevant != "auto" and data.ratings is not None:
+            rule = rule_for(relevant, None, data.rating_counts) or LikedRule(float(data.ratings.min()), "every rating")
+            recipe = recipe.with_liked(rule, learn=self.feedback is None and recipe.task == "catalog")
         options = RunOptions(checkpoint, progress, callbacks)
         self._fitted = fit_model(self, recipe, data, validation, metric, patience, options)
         return self
-
-    def _with_liked(self, recipe: Recipe, relevant: Relevant, data: Interactions) -> Recipe:
-        """The recipe with what the user said is liked, where the data have ratings."""
-        if relevant == "auto" or data.ratings is None:
-            return recipe
-        rule = rule_for(relevant, None, data.rating_counts) or LikedRule(float(data.ratings.min()), "every rating")
-        return recipe.with_liked(rule, learn=self.feedback is None and recipe.task == "catalog")
 
     def partial_fit(self, data: Interactions, *, epochs: int = 5) -> Self:
         """Takes in new rows, of known and new users and items, without training anew (`models/factor/partial_fit.py`).
@@ -229,7 +229,6 @@ class FactorModel(Model):
         With user_representation="history" new events and new users count at once; new items are trained for `epochs`
         passes over the users who have them. What was trained before stays.
         """
-        check_interactions(data)
         require_integer("partial_fit: epochs", epochs, 0)
         self._fitted = add_rows(self, self.recipe_, data, epochs)
         return self
@@ -281,9 +280,9 @@ class FactorModel(Model):
         return self.fitted.info.task or "rated"
 
     @property
-    def history_(self) -> list[dict[str, float]]:
-        """One record per round of training: objective, effective N, validation metric."""
-        return self.fitted.info.history
+    def history_(self) -> TrainingHistory:
+        """One record per round of training: objective, effective N, validation metric; `history_.plot()` draws them."""
+        return TrainingHistory(self.fitted.info.history)
 
     @property
     def best_round_(self) -> int:

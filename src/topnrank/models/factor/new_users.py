@@ -55,11 +55,6 @@ def score_histories(model: "FactorModel", indptr: IntArray, items: IntArray, val
     return np.asarray(scores, np.float32)
 
 
-def channels_of(model: "FactorModel") -> int:
-    """How many numbers the histories of a fitted model know of a row beside its item."""
-    return len(model.fitted.info.type_weights or [0])
-
-
 def residuals_of(model: "FactorModel", indptr: IntArray, items: IntArray, values: FloatArray | None) -> Float32Array:
     """e of histories. Without values items count as average ones, so only "rated at all" speaks; where types have vectors
     of their own, as of the type with the largest weight."""

@@ -68,7 +68,8 @@ def add_rows(model: "FactorModel", recipe: Recipe, new: Interactions, epochs: in
         residual_mean=now.residual_mean,
         type_weights=now.type_weights or info.type_weights,
     )
-    return Fitted.of(prepared.data, fitted_arrays(recipe, state.parameters, prepared), info, recipe)
+    fitted = Fitted.of(prepared.data, fitted_arrays(recipe, state.parameters, prepared), info, recipe)
+    return model.completed(fitted, prepared.data)
 
 
 def _weighted(info: FitInfo, recipe: Recipe, new: Interactions) -> Interactions:
@@ -101,8 +102,9 @@ def _merged(fitted: Fitted, recipe: Recipe, new: Interactions) -> Interactions:
     kept[:n_old] = ~np.isin(pair[:n_old], pair[n_old:])
     order = np.flatnonzero(kept)[np.argsort(pair[kept], kind="stable")]
     columns: dict[str, Any] = {value: np.concatenate([fitted.arrays[VALUES], _column(new, value)])[order]}
-    if recipe.selection.ridge is not None and recipe.selection.ridge.sessions is not None:
-        columns["timestamps"] = np.concatenate([fitted.arrays[TIMES], _times(new, "sessions")])[order].astype(np.int64)
+    if TIMES in fitted.arrays:
+        times = _times(new, "an order of rows")
+        columns["timestamps"] = np.concatenate([fitted.arrays[TIMES], times])[order].astype(np.int64)
     elif recipe.selection.recency is not None:
         past = _past(fitted, recipe.selection.recency)
         columns["timestamps"] = np.concatenate([past, _now(new)])[order]

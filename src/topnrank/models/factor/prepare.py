@@ -12,6 +12,7 @@ from topnrank.data.feedback.liked import remembered_rule
 from topnrank.data.feedback.policies import Amounts, Centered, EventWeights, Feedback, ItemCount
 from topnrank.data.feedback.recency import Recency, timeless
 from topnrank.data.interactions import Interactions
+from topnrank.data.scale import RatingCounts
 from topnrank.errors import DataError
 from topnrank.models.base import FitInfo
 from topnrank.models.linear.neighbors import NO_SESSIONS, LikedItems, Ridge, Solved, fit_neighbors
@@ -152,6 +153,9 @@ def prepare(
     weighted = policy(data)
     if strict:
         check_trainable(weighted, selection)
+    by_weight = weighted.ratings is None or selection.by_type
+    values = weighted.weights if by_weight else weighted.ratings
+    assert values is not None
     residuals: RatingResiduals | TypeChannels | None = None
     if earlier is not None:
         residuals = earlier.residuals
@@ -160,41 +164,29 @@ def prepare(
     elif selection.user_representation == "history":
         if unit is None:
             unit = 1.0 if weighted.rating_counts is None else weighted.rating_counts.unit
-        column = weighted.ratings if weighted.ratings is not None else weighted.weights
-        assert column is not None
-        values = column.astype(np.float64) / unit
-        mean = float(values.mean())
-        sums = RatingResiduals.sums(weighted.indptr, weighted.indices, values, mean, data.n_items)
+        in_units = values.astype(np.float64) / unit
+        mean = float(in_units.mean())
+        sums = RatingResiduals.sums(weighted.indptr, weighted.indices, in_units, mean, data.n_items)
         residuals = RatingResiduals.of_sums(sums, mean, unit)
-    rows = training_lists(weighted, residuals, selection)
+    rows = training_lists(weighted, selection)
+    if residuals is not None:
+        rows = rows._replace(residuals=residuals.of(weighted.indptr, weighted.indices, values))
     frozen = FrozenTerms(channels=rows.residuals.shape[1]) if earlier is None else earlier.frozen
     if earlier is None and (selection.ridge is not None or selection.popular):
         likes = likes_of(rows, data.n_items, like_sessions(weighted, rows.gains > 0, selection.ridge))
         counts = np.bincount(likes.items, minlength=data.n_items)
         frozen, neighbor_scores = fit_frozen_terms(selection, residuals, counts, likes, left_out=left_out)
         rows = rows if neighbor_scores is None else add_neighbor_scores(rows, neighbor_scores)
-    info = fit_info(data.fingerprint(), value_kind(weighted, selection), policy, residuals)
-    info = replace(info, liked=remembered_rule(policy, data.rating_counts))
+    value: Literal["ratings", "weights"] = "weights" if by_weight else "ratings"
+    info = fit_info(data.fingerprint(), value, policy, residuals, data.rating_counts)
     return Prepared(weighted, rows, residuals, info, frozen)
 
 
-def value_kind(weighted: Interactions, selection: Selection) -> Literal["ratings", "weights"]:
-    """What the number of a row is: its rating, or where there is none, or types have vectors, its weight."""
-    return "weights" if weighted.ratings is None or selection.by_type else "ratings"
-
-
-def training_lists(
-    weighted: Interactions, residuals: RatingResiduals | TypeChannels | None, selection: Selection
-) -> TrainingLists:
-    """The training lists: weights, what histories know of each row, how much it counts there, whether it is listed."""
+def training_lists(weighted: Interactions, selection: Selection) -> TrainingLists:
+    """The training lists without residuals: weights, how much a row counts in the history, whether it is listed."""
     weights = weighted.weights
     assert weights is not None
-    e = NO_RESIDUALS
-    if residuals is not None:
-        values = weighted.ratings if value_kind(weighted, selection) == "ratings" else weights
-        assert values is not None
-        e = residuals.of(weighted.indptr, weighted.indices, values)
-    rows = TrainingLists(weighted.indptr, weighted.indices, weights, e)
+    rows = TrainingLists(weighted.indptr, weighted.indices, weights, NO_RESIDUALS)
     if selection.recency is not None:
         recency_weights = recency_weights_by_time(weighted, selection.recency)
         rows = rows._replace(recency_weights=recency_weights, gains=weights * recency_weights)
@@ -208,22 +200,20 @@ def fit_info(
     value: Literal["ratings", "weights"],
     policy: Feedback,
     residuals: RatingResiduals | TypeChannels | None,
+    ratings: RatingCounts | None,
 ) -> FitInfo:
-    """What new users and other rows are prepared by, as a fitted model keeps it."""
+    """What new users and other rows are prepared by, as a fitted model keeps it; of a policy what it took from the rows."""
+    keeps_values = isinstance(policy, Amounts | Centered | EventWeights | Graded | Recency) or (
+        isinstance(policy, ItemCount) and value == "ratings"
+    )
     return FitInfo(
         fingerprint=fingerprint,
         value=value,
-        feedback=policy.to_dict() if keeps_values(policy, value) else None,
+        feedback=policy.to_dict() if keeps_values else None,
+        liked=remembered_rule(policy, ratings),
         residual_mean=residuals.mean if isinstance(residuals, RatingResiduals) else None,
         rating_unit=residuals.unit if isinstance(residuals, RatingResiduals) and residuals.unit != 1.0 else None,
         type_weights=list(residuals.weights) if isinstance(residuals, TypeChannels) else None,
-    )
-
-
-def keeps_values(policy: Feedback, value: Literal["ratings", "weights"]) -> bool:
-    """Whether the policy took numbers from the training rows that other rows are weighted by."""
-    return isinstance(policy, Amounts | Centered | EventWeights | Graded | Recency) or (
-        isinstance(policy, ItemCount) and value == "ratings"
     )
 
 

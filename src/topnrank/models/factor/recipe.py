@@ -12,7 +12,7 @@ from topnrank.data.feedback.policies import Feedback
 from topnrank.engines import Problem, State
 from topnrank.losses.base import Objective
 from topnrank.models.factor.prepare import NO_FROZEN_TERMS, FrozenTerms, Selection
-from topnrank.scorers import History, Scorer, TrainingLists, UpdateRule
+from topnrank.scorers import Scorer, TrainingLists, UpdateRule
 from topnrank.scorers.neighbors import SCALE
 from topnrank.training import AdaGrad, Optimizer, Schedule
 from topnrank.training.schedule import batch_count
@@ -77,18 +77,16 @@ class Recipe:
     """Where the neighbors' scale begins; None: by what they give to likes whose user is left out"""
     start: Start | None = None
     """Where the training begins; None: at random values"""
+    open_settings: frozenset[str] = frozenset()
+    """Settings that `model.choose` takes from rows held out of the training data"""
     chosen: Mapping[str, float] | None = None
-    """Settings that were chosen on held-out rows, by name"""
+    """Settings that were chosen so, by name"""
     liked: LikedRule | None = None
     """Which ratings are liked, where the user said so; else the training rows say it"""
 
     def with_liked(self, rule: LikedRule, *, learn: bool) -> Self:
         """With a rule given by the user for measuring, and where the recipe would `learn` likes by a rule, for that too."""
         return replace(self, liked=rule, feedback=rule.policy if learn else self.feedback)
-
-    def with_channels(self, channels: int) -> Scorer:
-        """The scorer for histories that know `channels` numbers of a row beside its item."""
-        return replace(self.scorer, channels=channels) if isinstance(self.scorer, History) else self.scorer
 
     def problem(self, lists: TrainingLists, frozen: FrozenTerms = NO_FROZEN_TERMS) -> Problem:
         """Scorer, objective, lists and update rules as the engines take them."""
@@ -101,7 +99,7 @@ class Recipe:
         }
         rules[SCALE] = UpdateRule(True, SCALE_RATE * frozen.scale, 0.0)
         return Problem(
-            self.with_channels(frozen.channels),
+            self.scorer,
             self.objective,
             lists,
             rules,
@@ -116,7 +114,7 @@ class Recipe:
         """Start values and fresh accumulators, or those of the trial that the training goes on from."""
         if self.start is not None:
             return copy.deepcopy(self.start.state)
-        parameters = self.with_channels(frozen.channels).initialize(n_users, n_items, self.seed)
+        parameters = self.scorer.initialize(n_users, n_items, self.seed, frozen.channels)
         if frozen.neighbors is not None:
             scale = frozen.scale if self.neighbor_scale is None else self.neighbor_scale
             parameters[SCALE] = np.array([scale], np.float32)

@@ -5,7 +5,7 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -154,7 +154,8 @@ def fit_model(
     rows = data
     if validation is not None and not isinstance(validation, Interactions):
         rows, validation = split_per_user(data, test=validation, seed=0)
-    recipe = model.choose(recipe, rows)
+    if recipe.open_settings:
+        recipe = model.choose(recipe, rows)
     prepared = prepare(rows, recipe.feedback, recipe.selection, left_out=recipe.epochs != 0)
     if recipe.popularity:
         popular = item_popularity(rows, fading=recipe.fading)
@@ -162,7 +163,7 @@ def fit_model(
         prepared = replace(prepared, info=info, frozen=prepared.frozen._replace(popularity=popular.scores))
     info = replace(prepared.info, chosen=None if recipe.chosen is None else dict(recipe.chosen))
     if recipe.liked is not None:
-        info = replace(info, liked=recipe.liked.to_dict())
+        info = replace(info, liked=asdict(recipe.liked))
     prepared = replace(prepared, info=info)
     training = TrainingData(
         prepared.rows,
@@ -179,7 +180,8 @@ def fit_model(
         prepared = prepare(data, recipe.feedback, recipe.selection, strict=False, earlier=prepared)
         info = replace(info, fingerprint=prepared.info.fingerprint)
     arrays = fitted_arrays(recipe, engine.state.parameters if best is None else best, prepared)
-    return Fitted.of(prepared.data, arrays, info, replace(recipe, start=None))
+    fitted = Fitted.of(prepared.data, arrays, info, replace(recipe, start=None))
+    return model.completed(fitted, prepared.data) if rows is data else fitted
 
 
 def _validation(

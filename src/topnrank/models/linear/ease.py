@@ -9,7 +9,7 @@ import numpy as np
 from topnrank._csr import indptr_from_counts, masked_indptr, row_owner
 from topnrank._typing import BoolArray, Float32Array, FloatArray, Int32Array, Int64Array, IntArray
 from topnrank.data.feedback.policies import Feedback
-from topnrank.data.interactions import Interactions, check_interactions
+from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError, DivergenceError
 from topnrank.evaluation.held_out import FEWEST_USERS, JUDGED_BY, HeldOut
 from topnrank.evaluation.splits import hold_out
@@ -310,7 +310,6 @@ class EASE(LikesModel):
     def fit(self, data: Interactions) -> Self:
         """Solves one system of linear equations."""
         self.check()
-        check_interactions(data)
         weighted, info = self.weighted(data)
         assert weighted.weights is not None
         form = self._cheaper_form(weighted.n_users, weighted.n_items * (2 if self.dislikes else 1))

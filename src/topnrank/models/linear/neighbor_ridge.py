@@ -8,7 +8,7 @@ import numpy as np
 from topnrank._csr import masked_indptr
 from topnrank._typing import Float32Array, FloatArray, Int64Array, IntArray
 from topnrank.data.feedback.policies import Feedback
-from topnrank.data.interactions import Interactions, check_interactions
+from topnrank.data.interactions import Interactions
 from topnrank.evaluation.held_out import FEWEST_USERS, JUDGED_BY, HeldOut
 from topnrank.evaluation.splits import hold_out
 from topnrank.kernels.jit import threads
@@ -85,7 +85,6 @@ class NeighborRidge(LikesModel):
     def fit(self, data: Interactions) -> Self:
         """Solves all regressions; closed form. Settings left open are chosen on rows held out, then all rows are used."""
         self.check()
-        check_interactions(data)
         weighted, info = self.weighted(data)
         assert weighted.weights is not None
         with threads(self.num_threads):

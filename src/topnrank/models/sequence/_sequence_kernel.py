@@ -251,6 +251,35 @@ def _add_pasts(item, events, decays, reach, sums, active):
     return n
 
 
+@parallel_kernel
+def all_pasts(events, decays, reach, B):
+    """B' of all features and items, (n_items, n_items * S), zero before."""
+    m, S = B.shape[0], decays.size
+    for chunk in prange(CHUNKS):
+        sums, active = np.zeros((m, S)), np.empty(m, np.int32)
+        for item in range(chunk, m, CHUNKS):
+            n = _add_pasts(item, events, decays, reach, sums, active)
+            for t in range(n):
+                for k in range(S):
+                    B[item, active[t] * S + k] = sums[active[t], k]
+                sums[active[t]] = 0.0
+
+
+@parallel_kernel
+def whole_matrix(blocks, penalty, A):
+    """The upper half of G + penalty I of all features into A, zero before; features by item, then scale."""
+    S = blocks.diagonal.shape[1]
+    for item in prange(blocks.diagonal.shape[0]):
+        for k in range(S):
+            row = A[item * S + k]
+            for j in range(k, S):
+                row[item * S + j] = blocks.diagonal[item, k, j]
+            row[item * S + k] += penalty
+            for e in range(blocks.indptr[item], blocks.indptr[item + 1]):
+                for j in range(S):
+                    row[blocks.columns[e] * S + j] = blocks.values[e, k, j]
+
+
 @kernel
 def _nearest(right, active, diagonal, scale, norm, shrink, chosen):
     """The features of one scale with the highest cosine to an item, into `chosen`; returns how many there are.
@@ -370,7 +399,7 @@ def solve_features(blocks, penalties, chosen, right, solved):
     """The regression weights of every item on its features for each penalty into `solved`, (n_penalties, n_items, T)."""
     m, T = chosen.shape
     for chunk in prange(CHUNKS):
-        system, U, w = np.empty((T, T)), np.empty((T, T)), np.empty(T)
+        system, U, w = np.empty((T, T), np.float32), np.empty((T, T), np.float32), np.empty(T)
         for item in range(chunk, m, CHUNKS):
             size = 0
             while size < T and chosen[item, size] >= 0:

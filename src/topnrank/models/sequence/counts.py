@@ -42,8 +42,7 @@ class CountSettings:
 
     def past(self, timeline: Timeline) -> FloatArray:
         """(n, 1) what the rows count in the scores."""
-        weights = self.kernel.weights(timeline.ages(), timeline.sizes())
-        return np.asarray((weights * timeline.events.past)[:, None])
+        return timeline.in_scores(self.kernel.weights(timeline.ages(), timeline.sizes())[:, None])
 
     def bias(self, timeline: Timeline) -> FloatArray:
         """(n_items,) what items count by themselves."""

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 
 from topnrank._typing import Float32Array, FloatArray, Int32Array, IntArray
-from topnrank.data.interactions import Interactions, check_interactions
+from topnrank.data.interactions import Interactions
 from topnrank.data.order import TimedItems, oldest_first, times_of
 from topnrank.models.base import FitInfo, Fitted, Model
 
@@ -29,7 +29,6 @@ class ItemIdOrder(Model):
     def fit(self, data: Interactions) -> Self:
         """Learns the last item of each user; of several at one moment, one at random."""
         self.check()
-        check_interactions(data)
         events = TimedItems.of(data, times_of(data, type(self).__name__, "Popularity"))
         order = oldest_first(data, events, "random", 0)
         last: Any = np.zeros(data.n_users, np.int32)  # a number, not a measure, among the learned arrays

@@ -19,6 +19,8 @@ from topnrank.models.sequence._sequence_kernel import (
 
 COUNTS, TARGETS, VALUES, BIAS, PAST = "item_link_counts", "link_targets", "link_values", "item_bias", "seen_past"
 """Names of the arrays in a fitted model."""
+NEXT_BIAS = "item_next_bias"
+"""The same where the model has other biases, too."""
 
 
 def links_of(chosen: Int32Array, weights: Float32Array, n_features: int) -> Links:
@@ -106,4 +108,5 @@ def _link_scores(fitted: Fitted) -> LinkScores:
     links = Links(indptr_from_counts(arrays[COUNTS].ravel()), arrays[TARGETS], arrays[VALUES])
     if arrays[PAST].ndim != 2 or arrays[COUNTS].shape[1:] != arrays[PAST].shape[1:]:
         raise ValueError(f"{PAST} and {COUNTS} are not of the same scales")
-    return LinkScores(links, arrays[BIAS], fitted.indptr, fitted.indices, arrays[PAST])
+    bias = arrays[NEXT_BIAS] if NEXT_BIAS in arrays else arrays[BIAS]
+    return LinkScores(links, bias, fitted.indptr, fitted.indices, arrays[PAST])

@@ -2,37 +2,29 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
 from topnrank._checks import is_number
 from topnrank._typing import Float32Array, FloatArray, Int64Array, IntArray
 from topnrank.data.feedback.policies import Feedback
-from topnrank.data.interactions import Interactions, check_interactions
+from topnrank.data.interactions import Interactions
 from topnrank.errors import ParameterError
 from topnrank.kernels.jit import threads
 from topnrank.models.base import Fitted
+from topnrank.models.factor.fitted import TIMES
 from topnrank.models.linear.likes import LikesModel
 from topnrank.models.parameters import AUTO, FRACTION, NOT_NEGATIVE, POSITIVE, Rule, integer, param
-from topnrank.models.sequence._sequence_kernel import Links
-from topnrank.models.sequence.choice import HeldOutLast
+from topnrank.models.sequence.choice import HeldOutLast, choose_beside
 from topnrank.models.sequence.counts import CHOICES, CountSettings, choose_counts
+from topnrank.models.sequence.joined import WEIGHTS, joined
 from topnrank.models.sequence.links import LinkScores, link_arrays, link_scores
-from topnrank.models.sequence.timeline import Sessions, Timeline, strengths
+from topnrank.models.sequence.parts import Beside, Part, summed
+from topnrank.models.sequence.timeline import Pauses, Timeline, strengths
 from topnrank.models.serving.explain import Contributions, OneHistory
 
 NUMBER = Rule("a finite number", is_number)
-
-
-class Learned(NamedTuple):
-    """What scores are made of."""
-
-    links: Links
-    bias: FloatArray
-    """(n_items,)"""
-    past: FloatArray
-    """(n, S) what the rows of the timeline count"""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -57,6 +49,18 @@ class OrderedModel(LikesModel):
     """Seconds without an event that end a session of a user; None: there are no sessions."""
     across_sessions: float = param(0.3, FRACTION)
     """What is left, behind the end of a session, of the links between the items before and after it; 0: nothing."""
+    half_life: float | None = param(None, POSITIVE.unless(None))
+    """Seconds of a pause that leave half of the links between the items before and after it, beside the decay by items;
+    None: pauses take nothing by themselves."""
+    undirected: float | str = param(0.0, NOT_NEGATIVE.unless(AUTO))
+    """What the scores of `NeighborRidge` count beside: what belongs together in whatever order; 0: nothing."""
+    recency: float | str = param(AUTO, POSITIVE.unless(AUTO))
+    """Of these: after so many later items a past one counts half."""
+    recent_popularity: float | str = param(0.0, NOT_NEGATIVE.unless(AUTO))
+    """What the popularity of items of late counts beside, as a weight of its logarithm at spread 1; 0: nothing."""
+    repeats: float = param(0.0, NOT_NEGATIVE)
+    """What a past item counts as its own repetition: by its weight, such as the number of its events, and by how lately it
+    was. For `recommend(exclude_seen=False)` where items are taken again."""
     dislikes: float = param(0.0, FRACTION)
     """What a row with a weight below 0 counts in the past, as a share of a like of its size. It is never the next item."""
     feedback: Feedback | str | None = None
@@ -68,25 +72,69 @@ class OrderedModel(LikesModel):
     def fit(self, data: Interactions) -> Self:
         """Chooses what is "auto" on held-out last items, and learns from all rows; closed form."""
         self.check()
-        check_interactions(data)
         weighted, info = self.weighted(data)
-        timeline = self._timeline(weighted)
+        timeline = self.timeline(weighted)
         with threads(self.num_threads):
             explicit = self._chosen(timeline)
-            learned = explicit.learn(timeline)
-        past = np.zeros((len(weighted), learned.past.shape[1]), np.float32)
-        past[timeline.rows] = learned.past
-        chosen = {name: getattr(explicit, name) for name in self._open()}
+            arrays = explicit.arrays(weighted, timeline)
+        chosen = {name: getattr(explicit, name) for name in self.open_settings()}
         info = replace(info, chosen={name: value for name, value in chosen.items() if value != AUTO})
-        self._fitted = Fitted.of(weighted, link_arrays(learned.links, learned.bias, past), info)
+        self._fitted = Fitted.of(weighted, arrays, info)
+        return self
+
+    def partial_fit(self, data: Interactions) -> Self:
+        """Takes in new rows, of known and new users and items: learns anew from old and new ones by the settings it has.
+
+        A user and item that come again count at their latest row. Nothing is chosen anew; for that, `fit` all rows.
+        """
+        whole = joined(self, data)
+        settings = self.settings_
+        explicit = replace(self, **settings)
+        timeline = explicit.timeline(whole)
+        with threads(self.num_threads):
+            arrays = explicit.arrays(whole, timeline)
+        info = replace(self.fitted.info, fingerprint=whole.fingerprint())
+        self._fitted = Fitted.of(whole, arrays, info)
         return self
 
     def with_explicit_defaults(self, data: Interactions) -> Self:
         """With what is chosen by `data` in the place of "auto"."""
-        if not self._open():
+        if not self.open_settings():
             return self
         with threads(self.num_threads):
-            return self._chosen(self._timeline(self.weighted(data)[0]))
+            return self._chosen(self.timeline(self.weighted(data)[0]))
+
+    def timeline(self, weighted: Interactions) -> Timeline:
+        """The rows that count, in their order."""
+        pauses = Pauses(self.sessions, float(self.across_sessions), self.half_life)
+        return Timeline.of(weighted, float(self.dislikes), pauses, type(self).__name__)
+
+    def whole(self, timeline: Timeline) -> Part:
+        """The sum of all parts; nothing is "auto"."""
+        return summed([self.learn(timeline), *self._beside().parts(timeline)])
+
+    def arrays(self, weighted: Interactions, timeline: Timeline) -> dict[str, Any]:
+        """What a fitted model keeps; nothing is "auto"."""
+        learned = self.whole(timeline)
+        past = np.zeros((len(weighted), learned.past.shape[1]), np.float32)
+        past[timeline.rows] = learned.past
+        assert weighted.timestamps is not None
+        assert weighted.weights is not None
+        rows = {TIMES: weighted.timestamps, WEIGHTS: weighted.weights.astype(np.float32)}
+        return link_arrays(learned.links, learned.bias, past) | rows
+
+    def chosen_on(self, held_out: HeldOutLast | None) -> Self:
+        """With what is "auto" chosen on the held-out last items; None: there are none."""
+        chosen = self.choose(held_out)
+        is_open = {name for name in Beside.__dataclass_fields__ if getattr(self, name) == AUTO}
+        given = Beside(**{name: getattr(self, name) for name in Beside.__dataclass_fields__ if name not in is_open})
+        if held_out is not None and is_open & {"undirected", "recent_popularity"}:
+            given = choose_beside(given, is_open, chosen.trial(held_out), held_out)
+        return replace(chosen, **{name: getattr(given, name) for name in is_open})
+
+    def open_settings(self) -> list[str]:
+        """Parameters that are "auto"."""
+        return [name for name, value in self.get_params().items() if isinstance(value, str) and value == AUTO]
 
     @property
     def settings_(self) -> dict[str, Any]:
@@ -96,21 +144,25 @@ class OrderedModel(LikesModel):
     # -- for subclasses -----------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def learn(self, timeline: Timeline) -> Learned:
-        """Links, bias and past; nothing is "auto"."""
+    def learn(self, timeline: Timeline) -> Part:
+        """The directed part; nothing is "auto"."""
 
     @abstractmethod
     def choose(self, held_out: HeldOutLast | None) -> Self:
-        """The model with what is "auto" chosen on the held-out last items; None: there are no users to hold out."""
+        """The model with what is "auto" in its directed part chosen on the held-out last items; None: there are none."""
+
+    def trial(self, held_out: HeldOutLast) -> Part:
+        """The directed part without the held-out items, for choosing what stands beside it; nothing in it is "auto"."""
+        return self.learn(held_out.rest)
 
     @abstractmethod
     def kernel(self, size: int) -> FloatArray:
-        """(size, S) what the rows of a history count, from the oldest to the latest; nothing is "auto"."""
+        """(size, S) what the rows of a history, oldest first, count in the directed part; nothing is "auto"."""
 
     @property
     @abstractmethod
     def kinds(self) -> tuple[str, ...]:
-        """(S,) the kind of each scale, as explanations call it; nothing is "auto"."""
+        """(S,) the kind of each scale of the directed part, as explanations call it; nothing is "auto"."""
 
     def count_settings(self, held_out: HeldOutLast | None = None) -> CountSettings:
         """The settings of the directed counts, with what is "auto" chosen on the held-out last items."""
@@ -134,15 +186,12 @@ class OrderedModel(LikesModel):
     def contributions(self, history: OneHistory, targets: IntArray) -> Contributions:
         """What each row of a history gives to the scores of other items; exact."""
         past = history.past if history.past is not None else self._past_of(history.items, history.values)
-        parts = self._scores().parts(history.items, targets) * past
-        kinds = np.array(self._explicit().kinds)
-        by_kind = {str(kind): parts[:, :, kinds == kind].sum(axis=2) for kind in dict.fromkeys(kinds.tolist())}
-        return Contributions(by_kind, {"bias": self._scores().bias[targets].astype(np.float64)})
+        return self._explicit().parts_of(self._scores(), history.items, past, targets)
 
     def item_similarity(self, items: Int64Array) -> Float32Array:
         """What each item, had it been the last, says of `items`; items without a link are no candidates."""
         n_items = len(self.item_map)
-        last = self._explicit().kernel(1)[-1]
+        last = self._explicit()._kernels(np.ones(1))[-1]
         parts = self._scores().parts(np.arange(n_items), items) @ last
         return np.where(parts == 0, np.nan, parts).astype(np.float32)
 
@@ -156,29 +205,41 @@ class OrderedModel(LikesModel):
     def _past_of(self, items: IntArray, values: FloatArray | None) -> FloatArray:
         """(n, S) what the rows of a history count."""
         past = strengths(self.history_weights(np.asarray(items, np.int64), values), self.dislikes)
-        counts = np.flatnonzero(past)
-        if not counts.size:
+        if not past.any():
             raise self.refuse_history()
-        kernel = self._explicit().kernel(counts.size)
-        weights = np.zeros((len(past), kernel.shape[1]))
-        weights[counts] = kernel * past[counts, None]
+        return self._explicit().past_of(past)
+
+    # -- for the scores of other models, too; nothing is "auto" ---------------------------------------------------------
+
+    def past_of(self, strengths: FloatArray) -> FloatArray:
+        """(n, S) what the rows of a history, oldest first, count; those of strength 0 are no part of it."""
+        counts = np.flatnonzero(strengths)
+        kernels = self._kernels(strengths[counts])
+        weights = np.zeros((len(strengths), kernels.shape[1]))
+        weights[counts] = kernels
         return weights
 
-    def _timeline(self, weighted: Interactions) -> Timeline:
-        sessions = Sessions(self.sessions, float(self.across_sessions))
-        return Timeline.of(weighted, float(self.dislikes), sessions, type(self).__name__)
+    def parts_of(self, scores: LinkScores, items: IntArray, past: FloatArray, targets: IntArray) -> Contributions:
+        """What each row of a history gives to the scores of the targets."""
+        parts, kinds = scores.parts(items, targets) * past, np.array(self.kinds + self._beside().kinds)
+        by_kind = {str(kind): parts[:, :, kinds == kind].sum(axis=2) for kind in dict.fromkeys(kinds.tolist())}
+        return Contributions(by_kind, {"bias": scores.bias[targets].astype(np.float64)})
 
-    def _open(self) -> list[str]:
-        """Parameters that are "auto"."""
-        return [name for name, value in self.get_params().items() if isinstance(value, str) and value == AUTO]
+    def _kernels(self, past: FloatArray) -> FloatArray:
+        """(n, S) what rows of these weights count in all parts, from the oldest to the latest."""
+        directed, others = self.kernel(past.size), self._beside().kernels(past)
+        return np.concatenate([directed * past[:, None], *others], axis=1)
+
+    def _beside(self) -> Beside:
+        """The further parts; nothing is "auto"."""
+        names = Beside.__dataclass_fields__
+        return Beside(**{name: float(getattr(self, name)) for name in names})
 
     def _open_counts(self) -> list[str]:
-        return [name for name in self._open() if name in CHOICES]
+        return [name for name in self.open_settings() if name in CHOICES]
 
     def _chosen(self, timeline: Timeline) -> Self:
-        if not self._open():
-            return self
-        return self.choose(HeldOutLast.of(timeline))
+        return self.chosen_on(HeldOutLast.of(timeline)) if self.open_settings() else self
 
 
 def decay_list(decays: Any) -> FloatArray:

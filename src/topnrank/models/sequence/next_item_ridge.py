@@ -8,11 +8,12 @@ import numpy as np
 
 from topnrank._typing import FloatArray
 from topnrank.models.parameters import AUTO, NOT_NEGATIVE, POSITIVE, Choice, Range, Space, by, integer, param
+from topnrank.models.sequence._sequence_kernel import Links
 from topnrank.models.sequence.choice import HeldOutLast
 from topnrank.models.sequence.counts import CountSettings, count
-from topnrank.models.sequence.links import side_by_side
-from topnrank.models.sequence.model import Learned, OrderedModel, decay_list
-from topnrank.models.sequence.ridge import NextItemSystem, ridge_past
+from topnrank.models.sequence.model import OrderedModel, decay_list
+from topnrank.models.sequence.parts import Part, summed
+from topnrank.models.sequence.ridge import AllFeatures, NextItemSystem, ridge_past
 from topnrank.models.sequence.timeline import Timeline, decayed
 
 DECAYS: tuple[list[float], ...] = ([0.0, 0.8, 0.97], [0.6, 0.95])
@@ -21,6 +22,7 @@ COUNT_WEIGHTS = (0.0, 0.01, 0.02, 0.04, 0.08, 0.16)
 """What "auto" tries; of the penalties the middle one first, then its neighbors as long as they are better."""
 FEW = 20
 """Neighbors with which decays are compared."""
+USUAL_NEIGHBORS, MOST_FEATURES = 100, 8000
 
 
 @final
@@ -32,16 +34,18 @@ class NextItemRidge(OrderedModel):
 
     G and B are the sums of h_t h_t' and h_t e(i_t)' over all rows of all users. A feature is an item at a scale d_k; N(i)
     holds the `neighbors` nearest features of each scale, so that one small system is solved for each item, in parallel.
-    With `transitions` above 0 the scores of `Transitions` are added with that weight: counts and regression know different
-    things.
+    With `transitions` above 0 the scores of `Transitions` are added with that weight, with `undirected` those of
+    `NeighborRidge`, with `recent_popularity` what is popular of late: they know different things.
 
     Needs timestamps; items of one moment are taken in random order. With S scales, memory is 4 (S^2 + 1) bytes for each
     pair of items that stand in one user's history (within the reach of the slowest decay), and 12 m T S bytes for m items;
-    time is the sum of squared list lengths times S^2, plus m (T S)^3 / 3. `fit` with "auto" takes several times as long.
+    time is the sum of squared list lengths times S^2, plus m (T S)^3 / 3. With all features it is 4 (m S)^2 bytes and
+    (m S)^3 / 3 + 2 m (m S)^2 operations. `fit` with "auto" takes several times as long.
     """
 
-    neighbors: int = param(100, integer())
-    """T: features of each scale that may explain an item."""
+    neighbors: int | str = param(AUTO, integer().unless(AUTO))
+    """T: features of each scale that may explain an item; as many as there are items: all features, in one system for all
+    items. "auto": all where they are at most 8000, else 100."""
     decays: Any = param(AUTO, by(lambda value: value == AUTO or decay_list(value) is not None))
     """d_k of each scale: what is left of an item after one more item. 0 is the last item alone, 0.8 about the last 10, 0.97
     about the last 100. "auto": chosen on held-out last items."""
@@ -53,6 +57,8 @@ class NextItemRidge(OrderedModel):
     """Rows further back are not looked at in training, whatever the decays; bounds the time for very long histories."""
     transitions: float | str = param(AUTO, NOT_NEGATIVE.unless(AUTO))
     """What the score of the directed counts counts beside the regression; 0: the regression alone."""
+    undirected: float | str = param(AUTO, NOT_NEGATIVE.unless(AUTO))
+    recent_popularity: float | str = param(AUTO, NOT_NEGATIVE.unless(AUTO))
 
     name: ClassVar[str] = "next-item-ridge"
     summary: ClassVar[str] = "order: the next item regressed on the decayed past, with directed counts; closed form"
@@ -73,26 +79,38 @@ class NextItemRidge(OrderedModel):
             chosen = replace(self, **asdict(self.count_settings(held_out)))
         if held_out is None:
             first: dict[str, Any] = {
+                "neighbors": USUAL_NEIGHBORS,
                 "decays": DECAYS[0],
                 "regularization": PENALTIES[MIDDLE],
                 "transitions": COUNT_WEIGHTS[2],
             }
-            return replace(chosen, **{name: first[name] for name in chosen._open() if name in first})
-        return _ChoiceOfRidge(chosen, held_out).best()
+            return replace(chosen, **{name: first[name] for name in chosen.open_settings() if name in first})
+        few = USUAL_NEIGHBORS if self.neighbors == AUTO else int(self.neighbors)
+        best = _ChoiceOfRidge(replace(chosen, neighbors=few), held_out).best()
+        n_items = held_out.rest.n_items
+        every = self.neighbors == AUTO and n_items * len(best.decays) <= MOST_FEATURES
+        return replace(chosen, **best.get_params() | ({"neighbors": n_items} if every else {}))
 
-    def system(self, timeline: Timeline) -> NextItemSystem:
-        """G and B."""
-        return NextItemSystem.of(
-            timeline, decay_list(self.decays), self.neighbors, float(self.shrink), int(self.longest)
-        )
+    def links(self, timeline: Timeline) -> Links:
+        """The solved regressions."""
+        decays, neighbors = decay_list(self.decays), int(self.neighbors)
+        if neighbors >= timeline.n_items:
+            return AllFeatures.of(timeline, decays, int(self.longest)).solve(float(self.regularization))
+        system = NextItemSystem.of(timeline, decays, neighbors, float(self.shrink), int(self.longest))
+        return system.solve(float(self.regularization))
 
-    def learn(self, timeline: Timeline) -> Learned:
+    def learn(self, timeline: Timeline) -> Part:
         """Solves all regressions, and counts."""
-        links = self.system(timeline).solve(float(self.regularization))
-        ridge = Learned(links, np.zeros(timeline.n_items), ridge_past(timeline, decay_list(self.decays)))
+        past = ridge_past(timeline, decay_list(self.decays))
+        ridge = Part(self.links(timeline), np.zeros(timeline.n_items), past)
         if not self.transitions:
             return ridge
-        return _added(ridge, _counted(self.count_settings(), timeline), float(self.transitions))
+        return summed([ridge, _counted(self.count_settings(), timeline).times(float(self.transitions))])
+
+    def trial(self, held_out: HeldOutLast) -> Part:
+        """With the usual number of neighbors: what stands beside it is chosen alike."""
+        few = min(USUAL_NEIGHBORS, int(self.neighbors))
+        return replace(self, neighbors=few).learn(held_out.rest)
 
     def kernel(self, size: int) -> FloatArray:
         """The decays of all scales, and the head and tail of the counts."""
@@ -109,16 +127,10 @@ class NextItemRidge(OrderedModel):
         return ("ridge",) * len(self.decays) + (("transitions",) if self.transitions else ())
 
 
-def _counted(settings: CountSettings, timeline: Timeline) -> Learned:
+def _counted(settings: CountSettings, timeline: Timeline) -> Part:
     """The directed counts."""
     links = settings.links(count(timeline, settings.window, settings.distance_power), timeline)
-    return Learned(links, settings.bias(timeline), settings.past(timeline))
-
-
-def _added(ridge: Learned, counts: Learned, weight: float) -> Learned:
-    """The sum of the scores, those of the counts times `weight`."""
-    links = side_by_side([ridge.links, counts.links], len(ridge.bias))
-    return Learned(links, weight * counts.bias, np.column_stack([ridge.past, weight * counts.past]))
+    return Part(links, settings.bias(timeline), settings.past(timeline))
 
 
 @dataclass
@@ -140,26 +152,24 @@ class _ChoiceOfRidge:
     def _of_few_neighbors(self, decays: list[float]) -> float:
         """NDCG@10 of the regression alone with these decays; so few neighbors take a moment."""
         model, rest = self.model, self.held_out.rest
-        few = replace(model, decays=decays, neighbors=min(FEW, model.neighbors))
         penalty = PENALTIES[MIDDLE] if model.regularization == AUTO else float(model.regularization)
-        past = ridge_past(rest, decay_list(decays))
-        return self.held_out.ndcg(few.system(rest).solve(penalty), np.zeros(rest.n_items), past)
+        few = replace(model, decays=decays, neighbors=min(FEW, int(model.neighbors)), regularization=penalty)
+        return self.held_out.ndcg(few.links(rest), np.zeros(rest.n_items), ridge_past(rest, decay_list(decays)))
 
     def _of_penalties(self, model: NextItemRidge) -> NextItemRidge:
         """Lambda, and with each lambda the weight of the counts."""
-        rest = self.held_out.rest
-        system, past = model.system(rest), ridge_past(rest, decay_list(model.decays))
+        rest, decays = self.held_out.rest, decay_list(model.decays)
+        neighbors = min(USUAL_NEIGHBORS, int(model.neighbors))
+        system = NextItemSystem.of(rest, decays, neighbors, float(model.shrink), int(model.longest))
+        past = ridge_past(rest, decays)
         weights = COUNT_WEIGHTS if model.transitions == AUTO else (float(model.transitions),)
-        counts = _counted(model.count_settings(), rest) if any(weights) else None
+        counts = [_counted(model.count_settings(), rest)] if any(weights) else []
 
         def value(penalty: float) -> tuple[float, float]:
             """The best NDCG@10 over the weights, and the weight."""
-            ridge = Learned(system.solve(penalty), np.zeros(rest.n_items), past)
-            scores = [
-                (self.held_out.ndcg(*(_added(ridge, counts, weight) if counts and weight else ridge)), weight)
-                for weight in weights
-            ]
-            return max(scores, key=lambda one: one[0])
+            ridge = Part(system.solve(penalty), np.zeros(rest.n_items), past)
+            values = self.held_out.values([ridge, *counts], [(1.0, weight)[: 1 + len(counts)] for weight in weights])
+            return float(values.max()), weights[int(np.argmax(values))]
 
         if model.regularization != AUTO:
             return replace(model, transitions=value(float(model.regularization))[1])

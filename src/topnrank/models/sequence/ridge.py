@@ -4,33 +4,87 @@
     G = sum_t v_t h_t h_t',   B = sum_t v_t h_t e(i_t)'            v_t what row t counts as a next item
     W_i = (G[N, N] + lambda I)^-1 B[N, i]
 
-N(i): at each scale the features f with the largest B_fi / (sqrt(G_ff n_i) + shrink).
+N(i): at each scale the features f with the largest B_fi / (sqrt(G_ff n_i) + shrink), or all features, in one system for all
+items.
 """
 
 import math
 from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from topnrank._csr import indptr_from_counts
 from topnrank._typing import Float32Array, Float64Array, FloatArray, Int32Array
+from topnrank.errors import DivergenceError
 from topnrank.models.sequence._sequence_kernel import (
     Links,
     PairBlocks,
+    all_pasts,
     count_pairs,
     fill_pairs,
     futures,
     nearest_features,
     solve_features,
+    whole_matrix,
 )
 from topnrank.models.sequence.links import links_of
-from topnrank.models.sequence.timeline import FAINTEST, Timeline, decayed
+from topnrank.models.sequence.timeline import Timeline, decayed
+
+TRAINED = 0.01
+"""In training, rows of the past that count less than this share are left out."""
+KEPT = 800
+"""Of the weights of an item on all features so many are kept, those that say most."""
+
+
+class AllFeatures(NamedTuple):
+    """What the regressions of all items on all features share, whatever their lambda."""
+
+    blocks: PairBlocks
+    right: Float32Array
+    """(n_items, n_items S) B', features by item, then scale"""
+    unit: float
+    """What a penalty of one row is on the scale of G"""
+
+    @classmethod
+    def of(cls, timeline: Timeline, decays: FloatArray, longest: int) -> Self:
+        """G by pairs of items, and B."""
+        decays = np.ascontiguousarray(decays, np.float64)
+        reach, m = min(longest, _reach(decays)), timeline.n_items
+        right = np.zeros((m, m * len(decays)), np.float32)
+        all_pasts(timeline.events, decays, reach, right)
+        return cls(_pair_blocks(timeline, decays, reach), right, _unit(timeline))
+
+    def solve(self, penalty: float) -> Links:
+        """W, seen from the features; the largest `KEPT` weights of each item, by what they move."""
+        from scipy.linalg import get_lapack_funcs
+
+        n = self.right.shape[1]
+        A = np.zeros((n, n), np.float32)
+        whole_matrix(self.blocks, penalty * self.unit, A)
+        potrf, potrs = get_lapack_funcs(("potrf", "potrs"), (A,))
+        U, failed = potrf(A.T, lower=True, overwrite_a=True)  # A in the order of columns, its lower half
+        if failed:
+            raise DivergenceError(
+                "the regressions cannot be solved in single precision: the regularization is too small for these data; set "
+                "it higher"
+            )
+        W, _ = potrs(U, self.right.T, lower=True)
+        del U
+        weights = np.ascontiguousarray(W.T)
+        del W
+        diagonal = np.ascontiguousarray(self.blocks.diagonal.diagonal(axis1=1, axis2=2)).ravel()
+        if n <= KEPT:
+            return links_of(np.tile(np.arange(n, dtype=np.int32), (len(weights), 1)), weights, n)
+        chosen = np.empty((len(weights), KEPT), np.int32)
+        for item, row in enumerate(weights):
+            chosen[item] = np.sort(np.argpartition(row**2 * diagonal, n - KEPT)[n - KEPT :])
+        return links_of(chosen, np.take_along_axis(weights, chosen, axis=1), n)
 
 
 @dataclass(frozen=True)
 class NextItemSystem:
-    """What the regressions of all items share, whatever their lambda."""
+    """What the regressions of all items on their nearest features share, whatever their lambda."""
 
     blocks: PairBlocks
     chosen: Int32Array
@@ -45,20 +99,8 @@ class NextItemSystem:
         """G by pairs of items, and the nearest features of each item."""
         decays = np.ascontiguousarray(decays, np.float64)
         events, m, S = timeline.events, timeline.n_items, len(decays)
-        reach = min(longest, _reach(decays))
-        R = np.zeros((len(events.items), S, S), np.float32)
-        futures(events, decays, R)
-        sizes = np.zeros(m, np.int64)
-        count_pairs(events, reach, sizes)
-        indptr = indptr_from_counts(sizes)
-        blocks = PairBlocks(
-            indptr,
-            np.empty(indptr[-1], np.int32),
-            np.empty((indptr[-1], S, S), np.float32),
-            np.empty((m, S, S), np.float32),
-        )
-        fill_pairs(events, decays, reach, R, *blocks)
-        unit = max(float((events.wanted * events.past**2).mean()), 1e-12)
+        reach, unit = min(longest, _reach(decays)), _unit(timeline)
+        blocks = _pair_blocks(timeline, decays, reach)
         norms = np.bincount(events.items, weights=events.wanted, minlength=m)
         chosen = np.empty((m, S * max(1, min(neighbors, m))), np.int32)
         right = np.zeros(chosen.shape, np.float32)
@@ -73,12 +115,32 @@ class NextItemSystem:
         return links_of(self.chosen, weights[0], self.blocks.diagonal.shape[0] * self.blocks.diagonal.shape[1])
 
 
+def _pair_blocks(timeline: Timeline, decays: FloatArray, reach: int) -> PairBlocks:
+    """G by pairs of items."""
+    events, m, S = timeline.events, timeline.n_items, len(decays)
+    R = np.zeros((len(events.items), S, S), np.float32)
+    futures(events, decays, R)
+    sizes = np.zeros(m, np.int64)
+    count_pairs(events, reach, sizes)
+    indptr = indptr_from_counts(sizes)
+    n_pairs = indptr[-1]
+    values, diagonal = np.empty((n_pairs, S, S), np.float32), np.empty((m, S, S), np.float32)
+    blocks = PairBlocks(indptr, np.empty(n_pairs, np.int32), values, diagonal)
+    fill_pairs(events, decays, reach, R, *blocks)
+    return blocks
+
+
+def _unit(timeline: Timeline) -> float:
+    """What a penalty of one row is on the scale of G."""
+    return max(float((timeline.events.wanted * timeline.events.past**2).mean()), 1e-12)
+
+
 def ridge_past(timeline: Timeline, decays: FloatArray) -> Float64Array:
     """(n, S) what the rows of histories count."""
-    return np.asarray(decayed(timeline.ages(), decays) * timeline.events.past[:, None])
+    return np.asarray(timeline.in_scores(decayed(timeline.ages(), decays)))
 
 
 def _reach(decays: FloatArray) -> int:
     """Rows after which nothing is left of the past."""
     slowest = float(np.max(decays))
-    return 1 if slowest == 0 else 2**31 if slowest >= 1 else max(1, math.ceil(math.log(FAINTEST) / math.log(slowest)))
+    return 1 if slowest == 0 else 2**31 if slowest >= 1 else max(1, math.ceil(math.log(TRAINED) / math.log(slowest)))

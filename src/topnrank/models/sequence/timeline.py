@@ -15,16 +15,15 @@ FAINTEST = 1e-4
 """Rows of a history that count less than this share are left out of the scores."""
 
 
-class Sessions(NamedTuple):
+class Pauses(NamedTuple):
     """How a pause weakens what came before it."""
 
     gap: float | None
     """Seconds without an event that end a session; None: there are no sessions"""
     across: float
     """What is left of the past behind the end of a session: 0 to 1"""
-
-
-NO_SESSIONS = Sessions(None, 1.0)
+    half_life: float | None = None
+    """Seconds of a pause that leave half of what came before; None: pauses alone take nothing"""
 
 
 @dataclass(frozen=True)
@@ -34,10 +33,12 @@ class Timeline:
     events: Events
     rows: Int64Array
     """(n,) where each of them stands in the data"""
+    times: Int64Array
+    """(n,) their timestamps"""
     n_items: int
 
     @classmethod
-    def of(cls, data: Interactions, dislikes: float, sessions: Sessions, who: str) -> Self:
+    def of(cls, data: Interactions, dislikes: float, pauses: Pauses, who: str) -> Self:
         """The rows of weighted data whose (user, item) pairs are unique."""
         assert data.weights is not None
         times = times_of(data, who, "NeighborRidge")
@@ -46,8 +47,9 @@ class Timeline:
         kept = past != 0
         rows, users = order[kept], data.user_index[order][kept]
         wanted = np.maximum(data.weights[rows], np.float32(0))
-        links = _links(users, times[rows], sessions)
-        return cls.from_rows(users, data.indices[rows], (past[kept], wanted, links), rows, (data.n_users, data.n_items))
+        links = _links(users, times[rows], pauses)
+        shape = data.n_users, data.n_items
+        return cls.from_rows(users, data.indices[rows], (past[kept], wanted, links), rows, times[rows], shape)
 
     @classmethod
     def from_rows(
@@ -56,6 +58,7 @@ class Timeline:
         items: IntArray,
         values: tuple[Float32Array, Float32Array, Float32Array],
         rows: Int64Array,
+        times: Int64Array,
         shape: tuple[int, int],
     ) -> Self:
         """From rows in their order; `values` are past, wanted and links of `Events`, `shape` the users and items."""
@@ -64,13 +67,13 @@ class Timeline:
         item_indptr = indptr_from_counts(np.bincount(items, minlength=n_items))
         indptr = indptr_from_counts(np.bincount(users, minlength=n_users))
         events = Events(indptr, items.astype(np.int32), *values, users.astype(np.int32), item_indptr, places)
-        return cls(events, rows, n_items)
+        return cls(events, rows, times, n_items)
 
     def take(self, kept: BoolArray) -> Self:
         """The rows of a mask."""
         events, shape = self.events, (len(self.events.indptr) - 1, self.n_items)
         values = events.past[kept], events.wanted[kept], events.links[kept]
-        return self.from_rows(events.owners[kept], events.items[kept], values, self.rows[kept], shape)
+        return self.from_rows(events.owners[kept], events.items[kept], values, self.rows[kept], self.times[kept], shape)
 
     def ages(self) -> Int64Array:
         """(n,) how many rows of the user are later."""
@@ -80,18 +83,42 @@ class Timeline:
         """(n,) how many rows the user has."""
         return np.diff(self.events.indptr)[self.events.owners]
 
+    def in_scores(self, weights: FloatArray) -> FloatArray:
+        """(n, S) what rows count in the scores, from what they would count by their place in the user's history.
+
+        Pauses take their share; the order of rows of one moment is not known, so that these count alike, their mean.
+        """
+        new = np.ones(len(self.rows), np.bool_)
+        new[1:] = (np.diff(self.events.owners) != 0) | (np.diff(self.times) != 0)
+        starts = np.flatnonzero(new)
+        moments = np.cumsum(new) - 1
+        sizes = np.diff(starts, append=len(new))
+        means = np.add.reduceat(weights, starts, axis=0) / sizes[:, None] if len(starts) else weights
+        return np.asarray(means[moments] * (self.events.past * self._left())[:, None])
+
+    def _left(self) -> FloatArray:
+        """(n,) what pauses leave of each row until the user's last one."""
+        steps = np.log(np.maximum(self.events.links, 1e-30), dtype=np.float64)
+        last = self.events.indptr[1:][np.diff(self.events.indptr) > 0] - 1
+        steps[last] = 0.0
+        ends = np.append(np.cumsum(steps), 0.0)
+        left = np.exp(ends[self.events.indptr[1:][self.events.owners] - 1] - ends[:-1] + steps)
+        return np.where(left < FAINTEST, 0.0, left)
+
 
 def strengths(weights: FloatArray, dislikes: float) -> Float32Array:
     """What rows count in the past: likes by their weight, the others as a share of its size."""
     return np.where(weights > 0, weights, -dislikes * weights).astype(np.float32)
 
 
-def _links(users: IntArray, times: Int64Array, sessions: Sessions) -> Float32Array:
+def _links(users: IntArray, times: Int64Array, pauses: Pauses) -> Float32Array:
     """(n,) what is left of the past from each row to the user's next one."""
     links = np.ones(len(users), np.float32)
-    if sessions.gap is not None:
-        ends = (np.diff(users) == 0) & (np.diff(times) > sessions.gap)
-        links[:-1][ends] = sessions.across
+    lengths = np.where(np.diff(users) == 0, np.diff(times), 0)
+    if pauses.half_life is not None:
+        links[:-1] = np.exp2(-lengths / pauses.half_life)
+    if pauses.gap is not None:
+        links[:-1][lengths > pauses.gap] *= np.float32(pauses.across)
     return links
 
 

@@ -9,7 +9,8 @@ from topnrank._typing import FloatArray
 from topnrank.models.parameters import Choice, Range, Space
 from topnrank.models.sequence.choice import HeldOutLast
 from topnrank.models.sequence.counts import count
-from topnrank.models.sequence.model import Learned, OrderedModel
+from topnrank.models.sequence.model import OrderedModel
+from topnrank.models.sequence.parts import Part
 from topnrank.models.sequence.timeline import Timeline
 
 
@@ -44,11 +45,11 @@ class Transitions(OrderedModel):
         """The settings that are best on the held-out last items."""
         return replace(self, **asdict(self.count_settings(held_out)))
 
-    def learn(self, timeline: Timeline) -> Learned:
+    def learn(self, timeline: Timeline) -> Part:
         """Counts once."""
         settings = self.count_settings()
         counted = count(timeline, settings.window, settings.distance_power)
-        return Learned(settings.links(counted, timeline), settings.bias(timeline), settings.past(timeline))
+        return Part(settings.links(counted, timeline), settings.bias(timeline), settings.past(timeline))
 
     def kernel(self, size: int) -> FloatArray:
         """The head and the flat tail."""

@@ -15,7 +15,7 @@ from topnrank._typing import Float64Array, FloatArray, Int64Array, IntArray
 from topnrank.errors import ParameterError
 from topnrank.models.base import Model
 from topnrank.models.factor.fitted import VALUES
-from topnrank.models.factor.new_users import channels_of, history_recency_weights, liked_part, residuals_of
+from topnrank.models.factor.new_users import history_recency_weights, liked_part, residuals_of
 from topnrank.models.linear.neighbors import RECENCY_WEIGHTS, neighbor_term
 from topnrank.models.sequence.links import PAST
 from topnrank.models.serving.histories import one_history
@@ -49,7 +49,7 @@ class OneHistory(NamedTuple):
 
 def history_contributions(model: "FactorModel", history: OneHistory, targets: IntArray) -> Contributions:
     """The parts of a model of histories: those of the factors, and those of the neighbors where it has them."""
-    scorer, items = model.recipe_.with_channels(channels_of(model)), history.items
+    scorer, items = model.recipe_.scorer, history.items
     if not isinstance(scorer, History):
         raise ParameterError(
             f"explain: this {type(model).__name__} has free user vectors, in which a user's items cannot be told apart; "
@@ -92,8 +92,8 @@ def explain_history(model: Model, history: Any, items: Any) -> pa.Table:
     return _table(model, own.items, model.contributions(OneHistory(own.items, values), targets), targets)
 
 
-def _user_table(model: Model, user: int, targets: Int64Array) -> pa.Table:
-    """The reasons for some items of one user."""
+def history_of_user(model: Model, user: int) -> OneHistory:
+    """What a known user was trained on."""
     rows = slice(*model.seen_indptr[user : user + 2].tolist())
     own, values = model.seen_indices[rows], model.fitted.arrays.get(VALUES)
     if values is None and "item_offsets" in model.fitted.arrays:  # ratings took part in the user's vector
@@ -103,14 +103,19 @@ def _user_table(model: Model, user: int, targets: Int64Array) -> pa.Table:
         )
     recency_weights = model.fitted.arrays.get(RECENCY_WEIGHTS)
     past = model.fitted.arrays.get(PAST)
-    history = OneHistory(
+    return OneHistory(
         own,
         None if values is None else values[rows],
         None if recency_weights is None else recency_weights[rows],
         None if past is None else past[rows],
     )
+
+
+def _user_table(model: Model, user: int, targets: Int64Array) -> pa.Table:
+    """The reasons for some items of one user."""
+    history = history_of_user(model, user)
     parts = model.contributions(history, targets)
-    table = _table(model, own, parts, targets)
+    table = _table(model, history.items, parts, targets)
     return table.add_column(0, "user", id_column(np.repeat(model.user_ids_[[user]], table.num_rows)))
 
 

@@ -223,15 +223,6 @@ class Request:
             0 if most is None else int(most),
         )
 
-    def restrict(self, scores: Float32Array, users: IdArray | None) -> None:
-        """NaN for whatever must not be recommended; row r of `scores` belongs to users[r]."""
-        if self.banned is not None:
-            np.copyto(scores, np.float32(np.nan), where=self.banned)
-        if users is not None and self.allowed is not None:
-            self.allowed.keep(scores, users)
-        if users is not None and self.excluded is not None:
-            self.excluded.forbid(scores, users)
-
     def best(self, scores: Float32Array) -> Int64Array:
         """(n_rows, n) the items of each row's list, best first, -1 for none; NaN is no candidate."""
         block, n = np.ascontiguousarray(scores, np.float32), min(self.n, scores.shape[1])

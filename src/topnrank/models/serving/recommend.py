@@ -2,25 +2,24 @@
 
 import os
 import warnings
-from collections.abc import Iterator, Mapping
-from itertools import chain
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from topnrank._typing import Float32Array, IdArray, Int64Array
 from topnrank.data.ids import as_array
 from topnrank.errors import ParameterError, TopNRankWarning
-from topnrank.io.atomic import write_atomically
+from topnrank.io.tables import table_format, write_tables
 from topnrank.kernels.jit import threads_for
 from topnrank.kernels.top_items import mask_seen
-from topnrank.models.base import Model
+from topnrank.models.base import Model, numbers_of
 from topnrank.models.serving.filters import RecommendOptions, Request
 from topnrank.models.serving.histories import Histories, many_histories, one_history, score_all
 from topnrank.models.serving.tables import IdColumn, id_column, ranked_table
+
+Part = TypeVar("Part", Int64Array, Histories)
 
 BLOCK_BYTES = 24 * 2**20
 """Scores held at a time: larger blocks do not fit the cache, and their memory is fetched from the system each time."""
@@ -36,7 +35,7 @@ class Lists(NamedTuple):
 
 def recommend_table(model: Model, users: Any, history: Any, n: int, options: RecommendOptions) -> pa.Table:
     """All recommendations in one table."""
-    _warn_of_other_task(model)
+    warn_of_other_task(model)
     if history is None:
         lists = _lists(model, users, n, options)
         tables = list(lists.tables)
@@ -49,28 +48,18 @@ def recommend_table(model: Model, users: Any, history: Any, n: int, options: Rec
         if isinstance(options.get(name), Mapping):
             raise ParameterError(f"recommend: {name} by user needs users or histories; give a list for one history")
     request = Request.of(model, n, options)
-    return _history_table(model, one_history(model, history, options.get("unknown_items", "error")), request)
+    one = one_history(model, history, options.get("unknown_items", "error"))
+    return _table(model, history_scores, one, None, request)
 
 
-def recommend_parquet(model: Model, path: str | os.PathLike[str], users: Any, n: int, options: RecommendOptions) -> int:
-    """Writes the recommendations block by block; returns the number of rows."""
-    _warn_of_other_task(model)
-    rows = 0
-    tables = recommend_blocks(model, users, n, options)
-
-    def write(temporary: Path) -> None:
-        nonlocal rows
-        first = next(tables)
-        with pq.ParquetWriter(temporary, first.schema, compression="zstd") as writer:
-            for table in chain([first], tables):
-                writer.write_table(table)
-                rows += table.num_rows
-
-    write_atomically(path, write)
-    return rows
+def write_lists(model: Model, path: str | os.PathLike[str], users: Any, n: int, options: RecommendOptions) -> int:
+    """Writes the recommendations block by block, as Parquet, CSV or JSON lines; returns the number of rows."""
+    table_format(path)
+    warn_of_other_task(model)
+    return write_tables(path, recommend_blocks(model, users, n, options))
 
 
-def _warn_of_other_task(model: Model) -> None:
+def warn_of_other_task(model: Model) -> None:
     """Says that a model which could have been trained for the whole catalog was not."""
     if model.name == "top-n-rank" and model.fitted.info.task == "rated":
         warnings.warn(
@@ -94,33 +83,33 @@ def _at_least_one(model: Model, lists: Lists) -> Iterator[pa.Table]:
 
 def _lists(model: Model, users: Any, n: int, options: RecommendOptions) -> Lists:
     """The tables of users or histories, in the order asked for, block by block."""
-    n_items = len(model.fitted.items)
-    size = max(1, BLOCK_BYTES // (4 * n_items))
-    given = options.get("histories")
-    if given is None:
-        request = Request.of(model, n, options)
-        ids, numbers = _target_users(model, users, request.unknown)
-        blocks = (slice(first, first + size) for first in range(0, numbers.size, size))
-        return Lists(model.fitted.users.ids, (_user_table(model, ids[b], numbers[b], request) for b in blocks))
-    if users is not None:
-        raise ParameterError("recommend: give users or histories, not both")
-    histories = many_histories(model, given, options.get("unknown_items", "error"))
-    assert histories.names is not None
-    request = Request.of(model, n, options, histories.names)
-    blocks = (slice(first, first + size) for first in range(0, len(histories), size))
-    return Lists(histories.names, (_history_table(model, histories.part(b), request) for b in blocks))
+    size = max(1, BLOCK_BYTES // (4 * model.fitted.items.ids.size))
+    if (given := options.get("histories")) is not None:
+        if users is not None:
+            raise ParameterError("recommend: give users or histories, not both")
+        histories = many_histories(model, given, options.get("unknown_items", "error"))
+        names = histories.names
+        assert names is not None
+        request = Request.of(model, n, options, names)
+        starts = range(0, len(histories), size)
+        parts = (histories.part(slice(first, first + size)) for first in starts)
+        return Lists(names, (_table(model, history_scores, part, part.names, request) for part in parts))
+    request, known = Request.of(model, n, options), model.fitted.users
+    if request.unknown == "error":
+        numbers = np.arange(known.ids.size) if users is None else numbers_of(known, users, "user")
+        ids = known.ids[numbers]
+    else:
+        ids, numbers = _users_or_unknown(model, known.ids if users is None else users, request.unknown)
+    blocks = (slice(first, first + size) for first in range(0, numbers.size, size))
+    return Lists(known.ids, (_table(model, user_scores, numbers[b], ids[b], request) for b in blocks))
 
 
-def _target_users(model: Model, users: Any, unknown: str) -> tuple[IdArray, Int64Array]:
-    """Ids and numbers of the users asked for; -1 marks an unknown user who gets popular items.
+def _users_or_unknown(model: Model, users: Any, unknown: str) -> tuple[IdArray, Int64Array]:
+    """Ids and numbers of the users asked for, where unknown ones are no error; -1 marks one who gets popular items.
 
-    Unless that is an error, users whose id is known without a single training row count as unknown, too.
+    Users whose id is known without a single training row count as unknown, too.
     """
     known = model.fitted.users
-    if unknown == "error":
-        numbers = np.arange(len(known), dtype=np.int64) if users is None else model.user_numbers(users)
-        return known.ids[numbers], numbers
-    users = known.ids if users is None else users
     numbers = known.index(users)
     numbers = np.where((numbers >= 0) & (np.diff(model.fitted.indptr)[numbers] == 0), -1, numbers)
     if unknown == "skip":
@@ -131,20 +120,15 @@ def _target_users(model: Model, users: Any, unknown: str) -> tuple[IdArray, Int6
     return (given if integer else given.astype(str).astype(object)), numbers
 
 
-def _user_table(model: Model, ids: IdArray, numbers: Int64Array, request: Request) -> pa.Table:
-    """The lists of a block of users, without the items they were trained on where those are left out."""
-    with threads_for(numbers.size):
-        return _ranked(model, _user_scores(model, numbers, request), ids, request)
-
-
-def _user_scores(model: Model, numbers: Int64Array, request: Request) -> Float32Array:
+def user_scores(model: Model, numbers: Int64Array, request: Request) -> Float32Array:
     """(len(numbers), n_items) scores, NaN for items that are left out as seen."""
     fitted, known = model.fitted, numbers >= 0
     if known.all():
         scores = np.require(model.score_block(numbers), np.float32, ["C", "W", "O"])
     else:  # unknown users get the number of training rows of each item
         scores = np.empty((numbers.size, len(fitted.items)), np.float32)
-        scores[known] = model.score_block(numbers[known])
+        if known.any():
+            scores[known] = model.score_block(numbers[known])
         scores[~known] = np.bincount(fitted.indices, minlength=scores.shape[1])
     if request.exclude_seen and numbers.size == 1:
         if known[0]:
@@ -154,13 +138,7 @@ def _user_scores(model: Model, numbers: Int64Array, request: Request) -> Float32
     return scores
 
 
-def _history_table(model: Model, histories: Histories, request: Request) -> pa.Table:
-    """The lists of a block of histories."""
-    with threads_for(len(histories)):
-        return _ranked(model, _history_scores(model, histories, request), histories.names, request)
-
-
-def _history_scores(model: Model, histories: Histories, request: Request) -> Float32Array:
+def history_scores(model: Model, histories: Histories, request: Request) -> Float32Array:
     """(len(histories), n_items) scores, NaN for items that are left out as seen."""
     scores = score_all(model, histories)
     if request.exclude_seen and len(histories) == 1:
@@ -170,11 +148,25 @@ def _history_scores(model: Model, histories: Histories, request: Request) -> Flo
     return scores
 
 
-def _ranked(model: Model, scores: Float32Array, users: IdArray | None, request: Request) -> pa.Table:
-    request.restrict(scores, users)
-    owners = None if users is None else IdColumn("user", users)
-    items = IdColumn("item", model.fitted.items.ids)
-    return ranked_table(request.best(scores), scores, items, owners, request.min_score)
+def _table(
+    model: Model,
+    score: Callable[[Model, Part, Request], Float32Array],
+    part: Part,
+    names: IdArray | None,
+    request: Request,
+) -> pa.Table:
+    """The lists of a block of users or histories, whose column user has these names."""
+    with threads_for(len(part)):
+        scores = score(model, part, request)
+        if request.banned is not None:
+            np.copyto(scores, np.float32(np.nan), where=request.banned)
+        if names is not None and request.allowed is not None:
+            request.allowed.keep(scores, names)
+        if names is not None and request.excluded is not None:
+            request.excluded.forbid(scores, names)
+        owners = None if names is None else IdColumn("user", names)
+        items = IdColumn("item", model.fitted.items.ids)
+        return ranked_table(request.best(scores), scores, items, owners, request.min_score)
 
 
 def _empty(model: Model, users: IdArray) -> pa.Table:

@@ -23,7 +23,7 @@ import contextlib
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -47,11 +47,6 @@ from topnrank.scorers import Neighbors
 from topnrank.scorers.neighbors import SCALE
 from topnrank.training import Round, train
 
-if TYPE_CHECKING:
-    from topnrank.models.topnrank.model import TopNRank
-
-CHOSEN = ("neighbors", "neighbor_penalty", "epochs", "factor_weight", "popularity")
-"""The fields whose "auto" is chosen here."""
 FEW_USERS = 1000
 """Held-out users by whom the rounds of training are compared; all of them judge whether a part is worth it."""
 ROUNDS = (1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 20)
@@ -258,13 +253,11 @@ class _Rounds:
             self.model = None
 
 
-def choose(model: "TopNRank", recipe: Recipe, data: Interactions) -> Recipe:
-    """`recipe` with the open settings chosen by `data`; as it is where there are none, or too few rows to choose by."""
-    is_open = {name for name in CHOSEN if _is_open(getattr(model, name))}
-    if recipe.task != "catalog" or not is_open:
-        return recipe
+def choose(recipe: Recipe, data: Interactions) -> Recipe:
+    """`recipe` with the open settings chosen by `data`; as it is where rows are too few to choose by."""
     policy = fitted_feedback(feedback_from(recipe.feedback, data), data)
-    asked = data.split if model.held_out == AUTO else model.held_out
+    wanted = recipe.settings["held_out"]
+    asked = data.split if wanted == AUTO else wanted
     with threads(recipe.num_threads):
         if data.timestamps is None:
             asked = "per-user"
@@ -273,17 +266,13 @@ def choose(model: "TopNRank", recipe: Recipe, data: Interactions) -> Recipe:
             trial = _Trial.of(data, policy, "per-user")
         if trial is None:
             return recipe
-        latest = _Trial.of(data, policy, "time") if asked is None and "popularity" in is_open else None
-        return _choose(recipe, is_open, trial, latest)
+        latest = _Trial.of(data, policy, "time") if asked is None and "popularity" in recipe.open_settings else None
+        return _choose(recipe, trial, latest)
 
 
-def _is_open(value: Any) -> bool:
-    return isinstance(value, str) and value == AUTO
-
-
-def _choose(recipe: Recipe, is_open: set[str], trial: _Trial, latest: _Trial | None) -> Recipe:
+def _choose(recipe: Recipe, trial: _Trial, latest: _Trial | None) -> Recipe:
     """Part by part; the rows of `latest` may raise the weight of popularity."""
-    prepared, ridge = trial.prepare(recipe), recipe.selection.ridge
+    prepared, ridge, is_open = trial.prepare(recipe), recipe.selection.ridge, recipe.open_settings
     if ridge is not None:
         sizes = SIZES[:2] if "neighbors" in is_open else (ridge.neighbors,)
         together = trial.co_occurrences(prepared, ridge, max(sizes))
@@ -292,10 +281,10 @@ def _choose(recipe: Recipe, is_open: set[str], trial: _Trial, latest: _Trial | N
         prepared = add_neighbors(prepared, together.solve_left_out(found.neighbors, found.penalty))
         recipe = _with_ridge(recipe, found)
     scale, neighbors = prepared.frozen.scale, _NeighborScores.of(trial, prepared, prepared.frozen.neighbors)
-    popular = _choose_popularity(recipe, is_open, trial, neighbors.at(scale))
+    popular = _choose_popularity(recipe, trial, neighbors.at(scale))
     rounds = None
     if ridge is None or recipe.factor_weight > 0.0:
-        rounds = _try_factors(recipe, prepared, trial, is_open, neighbors, popular)
+        rounds = _try_factors(recipe, prepared, trial, neighbors, popular)
     base = neighbors.at(scale)
     if rounds is not None and rounds.model is not None:
         scale, recipe = rounds.model.scale, replace(recipe, factor_weight=rounds.weight)
@@ -306,10 +295,10 @@ def _choose(recipe: Recipe, is_open: set[str], trial: _Trial, latest: _Trial | N
     elif ridge is not None and ("factor_weight" in is_open or recipe.factor_weight == 0.0):
         recipe = replace(recipe, epochs=0, iterations=None, factor_weight=0.0, neighbor_scale=scale)
     else:  # nothing was learned; the training on all rows may say why
-        return _told(recipe, is_open & {"neighbors", "neighbor_penalty"})
+        return _told(replace(recipe, open_settings=is_open & {"neighbors", "neighbor_penalty"}))
     if latest is not None and ridge is not None:
         popular = _for_latest(recipe, trial, base, latest, scale, popular)
-    return _told(replace(recipe, popularity=popular.weight, fading=popular.fading), is_open)
+    return _told(replace(recipe, popularity=popular.weight, fading=popular.fading))
 
 
 def _with_ridge(recipe: Recipe, found: ChosenRidge) -> Recipe:
@@ -324,7 +313,7 @@ def _sum(base: Scores, part: Scores, weight: float) -> Scores:
     return lambda users: base(users) + np.float32(weight) * part(users)
 
 
-def _told(recipe: Recipe, is_open: set[str]) -> Recipe:
+def _told(recipe: Recipe) -> Recipe:
     """The recipe with what was chosen among its settings."""
     ridge = recipe.selection.ridge
     values: Mapping[str, float | None] = {
@@ -335,19 +324,21 @@ def _told(recipe: Recipe, is_open: set[str]) -> Recipe:
         "popularity": recipe.popularity,
     }
     dropped = {"epochs"} if recipe.factor_weight == 0.0 else set()
-    chosen = {name: value for name, value in values.items() if name in is_open | dropped and value is not None}
-    return replace(recipe, chosen=chosen, settings={**recipe.settings, **chosen})
+    chosen = {
+        name: value for name, value in values.items() if name in recipe.open_settings | dropped and value is not None
+    }
+    return replace(recipe, chosen=chosen, settings={**recipe.settings, **chosen}, open_settings=frozenset())
 
 
 def _try_factors(
     recipe: Recipe,
     prepared: Prepared,
     trial: _Trial,
-    is_open: set[str],
     neighbors: _NeighborScores,
     popular: _Popular,
 ) -> _Rounds:
     """The best round and weight of a training on the rows that are left; no model where the factors do not help."""
+    is_open = recipe.open_settings
     weights = WEIGHTS if "factor_weight" in is_open else (recipe.factor_weight,)
     rounds = _Rounds(recipe, trial, prepared, weights)
     schedule = recipe.schedule(prepared.rows)
@@ -371,11 +362,11 @@ def _try_factors(
     return rounds
 
 
-def _choose_popularity(recipe: Recipe, is_open: set[str], trial: _Trial, base: Scores) -> _Popular:
+def _choose_popularity(recipe: Recipe, trial: _Trial, base: Scores) -> _Popular:
     """The best weight of popularity on the rows held out, of all rows or that of late."""
     recent, found = item_popularity(trial.data), list[_Popular]()
     kinds = [False, True] if recent.half_life is not None and trial.by == "per-user" else [True]
-    weights = (0.0, *POPULARITIES) if "popularity" in is_open else (recipe.popularity,)
+    weights = (0.0, *POPULARITIES) if "popularity" in recipe.open_settings else (recipe.popularity,)
     for fading in kinds:
         scores = recent.scores if fading else item_popularity(trial.data, fading=False).scores
         values = trial.values(base, _alike(scores), weights)

@@ -1,16 +1,23 @@
 """TopNRank: the library's model."""
 
+import copy
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, final
 
+import numpy as np
+
 from topnrank._checks import one_of
+from topnrank._typing import Float32Array, FloatArray, IntArray
 from topnrank.data.feedback.policies import LIKED_FROM, Threshold
 from topnrank.data.interactions import Interactions
-from topnrank.losses import Objective, StepFunction
+from topnrank.losses import Objective, StepFunction, make_step
+from topnrank.models.base import Fitted
 from topnrank.models.factor.model import PENALTIES, FactorModel
+from topnrank.models.factor.new_users import liked_part
 from topnrank.models.factor.prepare import Selection
 from topnrank.models.factor.recipe import Recipe
+from topnrank.models.linear.neighbors import Ridge
 from topnrank.models.parameters import (
     AUTO,
     FLAG,
@@ -24,18 +31,20 @@ from topnrank.models.parameters import (
     one_word,
     param,
 )
+from topnrank.models.serving.explain import Contributions, OneHistory
 from topnrank.models.topnrank.choice import choose
+from topnrank.models.topnrank.next_items import ORDERS, add_next, come_after, next_scores, without_next
 from topnrank.models.topnrank.recipe import (
+    CATALOG_LENGTH_POWER,
     CATALOG_SPACE,
-    METRICS,
+    CHOSEN,
+    LOSSES,
     OPEN_TASK,
     SETTINGS,
     TASKS,
     check_combinations,
     discount_power,
     feedback_of_fitted,
-    make_objective,
-    make_selection,
     requested_task,
     resolve_settings,
 )
@@ -71,7 +80,7 @@ class TopNRank(FactorModel):
     n: int = param(20, integer())
     """N: the length of the list that matters. In the paper the cut of wDCG@N; with `gradient_budget` the
     size of the gradient."""
-    metric: str = param("dcg", one_word(*METRICS))
+    metric: str = param("dcg", one_word(*LOSSES))
     """What is smoothed: "dcg" (the paper), "mrr" (the first liked item), "map" (all liked items) or "auc" (liked first)."""
     smoothing: str | StepFunction = "laplace"
     """Step function of the ranks: "relu", "sigmoid", "laplace", "ramp", or an object with h(x) and dh(x) (then O(m^2))."""
@@ -117,6 +126,11 @@ class TopNRank(FactorModel):
     recency: float | None = param(None, POSITIVE.unless(None))
     """For the catalog: after so many later items of the user an item counts half in the history; None: always fully.
     Needs timestamps. For data where the next items are wanted."""
+    order: str = param(AUTO, one_word(*ORDERS))
+    """For the catalog, where rows have times, a second score for what comes next: "counts" (`Transitions`), "ridge"
+    (`NextItemRidge`, better and slower), each with neighbors whose likes fade and what is popular of late beside it, or
+    "none". "auto": counts, where they rank held-out last items better than neighbors without order. `recommend` asks for
+    what comes next, `evaluate` by the times of the test rows."""
     dislikes: str = param(AUTO, one_word(*DISLIKES).unless(AUTO))
     """For the catalog, where rows with a weight below 0 go: "history" (they say what the user knows) or "list" (they are
     pushed down, too). Auto: ratings to the history, weights below 0 that you gave to the list."""
@@ -166,11 +180,105 @@ class TopNRank(FactorModel):
             if task == "catalog" and self.feedback is None:
                 settings["feedback"] = feedback_of_fitted(self._fitted.info)
         check_combinations(self, task, settings)
-        return self._recipe(task, settings, make_objective(self, task, settings), make_selection(self, task, settings))
+        shared: dict[str, Any] = {
+            "step": make_step(self.smoothing, settings.get("steepness", self.steepness)),
+            "n": self.n,
+            "truncate": self.truncate,
+            "gradient_budget": float(settings["gradient_budget"] or 0.0),
+            "squared_weight": float(settings["squared_weight"]),
+            "anneal_n": self.anneal_n,
+        }
+        if self.metric == "dcg":
+            shared["exact"], shared["discount"] = settings["gradient"] == "exact", discount_power(settings["discount"])
+            shared["length_power"] = CATALOG_LENGTH_POWER if task == "catalog" else 0.0
+        objective = LOSSES[self.metric](**shared)
+        if task == "rated":  # all rows, as the paper
+            selection = Selection(self.user_representation, by_type=self.type_vectors)
+        else:  # likes and sampled items; what else the user rated stays in the history
+            neighbors = int(settings["neighbors"])
+            selection = Selection(
+                self.user_representation,
+                relevant_only=True,
+                negatives=int(settings["negatives"]),
+                disliked=settings["dislikes"] == "list",
+                popular=self.sampling == "popularity",
+                ridge=Ridge(neighbors, settings["neighbor_penalty"], sessions=self.sessions) if neighbors else None,
+                by_type=self.type_vectors,
+                recency=self.recency,
+            )
+        recipe = self._recipe(task, settings, objective, selection)
+        is_open = {name for name in CHOSEN if isinstance(getattr(self, name), str)} if task == "catalog" else ()
+        return replace(recipe, open_settings=frozenset(is_open))
 
     def choose(self, recipe: Recipe, data: Interactions) -> Recipe:
         """For the catalog: neighbors, factors and popularity as strong as rows held out of `data` are ranked best."""
-        return choose(self, recipe, data)
+        return choose(recipe, data)
+
+    def completed(self, fitted: Fitted, data: Interactions) -> Fitted:
+        """With the scores of what comes next."""
+        return add_next(self, fitted, data)
+
+    def for_rows(self, rows: Interactions) -> tuple[Self, str]:
+        """The model that `evaluate` asks for these rows, and in words what it asks for.
+
+        Test rows that come after a user's training rows are what comes next. Where more than a tenth of them do not, they
+        are rows of any time, for which the order of the past says less than all of it.
+        """
+        if next_scores(self) is None:
+            return self, ""
+        if come_after(self.fitted, rows):
+            return self, "asked for what comes next"
+        other = copy.copy(self)
+        other._fitted = without_next(self.fitted)
+        return other, "asked for rows of any time"
+
+    def score_block(self, users: IntArray) -> Float32Array:
+        """Scores of what comes next where the model has such and the user a past; else U V' + b plus the neighbors."""
+        following = next_scores(self)
+        if following is None:
+            return super().score_block(users)
+        block, others = following.links.block(users), ~following.known[users]
+        if others.any():
+            block[others] = super().score_block(users[others])
+        return block
+
+    def score_pairs(self, users: IntArray, items: IntArray) -> Float32Array:
+        """The same for pairs."""
+        following = next_scores(self)
+        if following is None:
+            return super().score_pairs(users, items)
+        scores, others = following.links.pairs(users, items), ~following.known[users]
+        if others.any():
+            scores[others] = super().score_pairs(users[others], items[others])
+        return scores
+
+    def score_histories(self, indptr: IntArray, items: IntArray, values: FloatArray | None) -> Float32Array:
+        """The same for users never seen, whose histories are given from the oldest item to the latest."""
+        following = next_scores(self)
+        liked = None if following is None else liked_part(self, items, values)
+        sizes = np.zeros(len(indptr) - 1) if liked is None else np.add.reduceat(liked, indptr[:-1], dtype=np.int64)
+        if following is None or not sizes.any():
+            return super().score_histories(indptr, items, values)
+        assert liked is not None
+        scores = super().score_histories(indptr, items, values) if not sizes.all() else None
+        block = np.empty((len(sizes), len(self.item_map)), np.float32) if scores is None else scores
+        for n in np.flatnonzero(sizes):
+            own = slice(indptr[n], indptr[n + 1])
+            block[n] = following.history(items[own], liked[own].astype(np.float64))
+        return block
+
+    def contributions(self, history: OneHistory, targets: IntArray) -> Contributions:
+        """What each item of a history gives to the scores of other items; exact."""
+        following = next_scores(self)
+        if following is None:
+            return super().contributions(history, targets)
+        past = history.past
+        if past is None:
+            liked = liked_part(self, history.items, history.values)
+            past = following.directed.past_of(liked.astype(np.float64))
+        if not past.any():
+            return super().contributions(history, targets)
+        return following.directed.parts_of(following.links, history.items, past, targets)
 
     def objective(self) -> Objective:
         """The loss on one list, with all settings resolved."""

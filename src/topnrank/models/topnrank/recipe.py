@@ -14,9 +14,7 @@ from topnrank.data.interactions import Interactions
 from topnrank.errors import ParameterError
 from topnrank.losses import Objective, TruncatedAUC, TruncatedMAP, TruncatedMRR, WeightedDCG, make_step
 from topnrank.models.base import FitInfo
-from topnrank.models.factor.prepare import Selection
 from topnrank.models.factor.recipe import Task
-from topnrank.models.linear.neighbors import Ridge
 from topnrank.models.parameters import (
     AUTO,
     Choice,
@@ -29,8 +27,13 @@ from topnrank.training import AdaGrad
 if TYPE_CHECKING:
     from topnrank.models.topnrank.model import TopNRank
 
-TRUNCATED: dict[str, Callable[..., Objective]] = {"mrr": TruncatedMRR, "map": TruncatedMAP, "auc": TruncatedAUC}
-METRICS = ("dcg", *TRUNCATED)
+LOSSES: dict[str, Callable[..., Objective]] = {
+    "dcg": WeightedDCG,
+    "mrr": TruncatedMRR,
+    "map": TruncatedMAP,
+    "auc": TruncatedAUC,
+}
+"""The loss that smooths each metric."""
 DISCOUNTS = {"dcg": 2.0, "log": 0.0}
 """Names of powers p of the discount's slope 1 / ((R+2) ln^p(R+2))."""
 TASKS = ("rated", "catalog")
@@ -45,6 +48,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "neighbor_penalty": 80.0,
         "factor_weight": 1.0,
         "popularity": 0.0,
+        "order": "none",
         "epochs": 20,
         "bias": True,
         "dislikes": "history",
@@ -62,6 +66,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "neighbor_penalty": 80.0,
         "factor_weight": 0.5,
         "popularity": 0.01,
+        "order": "none",
         "epochs": 10,
         "bias": False,
         "learning_rate": 0.1,
@@ -71,6 +76,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 """What "auto" means for each task; both were picked on validation data (docs/results). For the catalog the settings of
 `models/topnrank/choice.py` are chosen by the data; these stand where there are too few rows to choose by."""
+CHOSEN = ("neighbors", "neighbor_penalty", "epochs", "factor_weight", "popularity")
+"""The settings of the catalog whose "auto" is chosen by the data."""
 CATALOG_SPACE: Space = {
     "factors": Choice((32, 64, 128)),
     "learning_rate": Range(0.01, 0.2, log=True),
@@ -100,7 +107,7 @@ def requested_task(model: "TopNRank") -> Task | None:
     for_catalog = (model.negatives, model.neighbors, model.sessions, model.recency)
     if model.task is not None:
         return "catalog" if model.task == "catalog" else "rated"
-    if any(value not in (AUTO, None, 0) for value in for_catalog):
+    if any(value not in (AUTO, None, 0) for value in for_catalog) or model.order in ("counts", "ridge"):
         return "catalog"
     return "rated" if model.metric != "dcg" or model.truncate or model.negatives == 0 else None
 
@@ -156,9 +163,10 @@ def check_combinations(model: "TopNRank", task: Task, settings: Mapping[str, Any
             f"got discount={settings['discount']!r}"
         )
     if task == "rated":
-        if settings["negatives"] or settings["neighbors"] or model.recency or model.sessions:
+        ordered = model.order in ("counts", "ridge")
+        if settings["negatives"] or settings["neighbors"] or model.recency or model.sessions or ordered:
             raise ParameterError(
-                "TopNRank: negatives, neighbors, sessions and recency are for the whole catalog; "
+                "TopNRank: negatives, neighbors, sessions, recency and order are for the whole catalog; "
                 "set task='catalog', or leave them out"
             )
         return
@@ -170,40 +178,6 @@ def check_combinations(model: "TopNRank", task: Task, settings: Mapping[str, Any
         raise ParameterError(
             "TopNRank: task='catalog' needs unobserved items to rank against: set negatives, such as 200"
         )
-
-
-def make_objective(model: "TopNRank", task: Task, settings: Mapping[str, Any]) -> Objective:
-    """The smoothed metric with resolved settings."""
-    shared: dict[str, Any] = {
-        "step": make_step(model.smoothing, settings.get("steepness", model.steepness)),
-        "n": model.n,
-        "truncate": model.truncate,
-        "gradient_budget": float(settings["gradient_budget"] or 0.0),
-        "squared_weight": float(settings["squared_weight"]),
-        "anneal_n": model.anneal_n,
-    }
-    if model.metric != "dcg":
-        return TRUNCATED[model.metric](**shared)
-    length_power = CATALOG_LENGTH_POWER if task == "catalog" else 0.0
-    exact, discount = settings["gradient"] == "exact", discount_power(settings["discount"])
-    return WeightedDCG(exact=exact, discount=discount, length_power=length_power, **shared)
-
-
-def make_selection(model: "TopNRank", task: Task, settings: Mapping[str, Any]) -> Selection:
-    """Rated: all rows, as the paper. Catalog: likes and sampled items; what else the user rated stays in the history."""
-    if task == "rated":
-        return Selection(model.user_representation, by_type=model.type_vectors)
-    neighbors = int(settings["neighbors"])
-    return Selection(
-        model.user_representation,
-        relevant_only=True,
-        negatives=int(settings["negatives"]),
-        disliked=settings["dislikes"] == "list",
-        popular=model.sampling == "popularity",
-        ridge=Ridge(neighbors, settings["neighbor_penalty"], sessions=model.sessions) if neighbors else None,
-        by_type=model.type_vectors,
-        recency=model.recency,
-    )
 
 
 def discount_power(discount: Any) -> float:

@@ -14,7 +14,6 @@ import numpy as np
 from pyspark import RDD, StorageLevel
 
 from topnrank._typing import Float32Array, Int64Array
-from topnrank.data.feedback.liked import remembered_rule
 from topnrank.data.feedback.policies import (
     Amounts,
     Centered,
@@ -39,7 +38,6 @@ from topnrank.models.factor.prepare import (
     likes_of,
     training_lists,
     type_channels,
-    value_kind,
 )
 from topnrank.models.factor.recipe import Recipe
 from topnrank.models.factor.run import data_digest
@@ -159,8 +157,7 @@ def prepare_blocks(
         blocks.count()  # computed now, because the blocks that it is made of are let go
         first.unpersist()
     digest = sum(one.digest for one in summaries) % 2**64
-    info = fit_info(f"{digest:016x}", summaries[0].value, policy, residuals)
-    info = replace(info, liked=remembered_rule(policy, found.ratings))
+    info = fit_info(f"{digest:016x}", summaries[0].value, policy, residuals, found.ratings)
     return PreparedBlocks(blocks, np.concatenate([one.sizes for one in summaries]), residuals, frozen, info)
 
 
@@ -176,12 +173,12 @@ def _prepare(
     except DataError as error:
         complaint = str(error)
     try:
-        rows = training_lists(weighted, None, selection)
+        rows = training_lists(weighted, selection)
         sessions = like_sessions(weighted, rows.gains > 0, selection.ridge)
     except DataError as error:  # such as no timestamps: then no block has any
         summary = _Summary(complaint or str(error), digest)
         return PreparedBlock(block.number, block.first, NO_ROWS, {}, NO_SESSIONS, summary)
-    value = value_kind(weighted, selection)
+    value: Literal["ratings", "weights"] = "weights" if weighted.ratings is None or selection.by_type else "ratings"
     arrays = row_arrays(recipe, Prepared(weighted, rows, None, FitInfo(value=value)))
     total = float(arrays[VALUES].sum(dtype=np.float64))
     summary = _Summary(complaint, digest, value, total, len(weighted), _list_sizes(rows))

@@ -172,8 +172,7 @@ class _Training:
         if (neighbors := prepared.frozen.neighbors) is not None:
             arrays |= {NEIGHBORS: neighbors.items, WEIGHTS: neighbors.weights}
         item_parameters = ItemParameters(unfitted(self.local), arrays, info, data.n_items)
-        scorer = self.recipe.with_channels(prepared.frozen.channels)
-        return DistributedModel.of_blocks(item_parameters, data, prepared.blocks, scorer, vectors)
+        return DistributedModel.of_blocks(item_parameters, data, prepared.blocks, self.recipe.scorer, vectors)
 
     def _scattered(self, parameters: Parameters) -> "RDD[FloatArray] | None":
         """Users' vectors from the driver to their blocks; None where users are histories."""

@@ -1,0 +1,372 @@
+"""Every write of every command meets every fault, and a kill before it, in the middle of it and after it.
+
+`torture_disk.c` stands before the system's calls, so that writes of Arrow, SQLite and safetensors count like ours. Each
+command runs once without a fault: its calls are counted, and what it leaves is what must be there in the end. A case is one
+call of one command and one fault; it runs in a fork of the process that has everything loaded.
+"""
+
+import ctypes
+import hashlib
+import http.server
+import io
+import json
+import os
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import zipfile
+from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from torture_models import data
+
+FAULTS = {"F": "owstm", "Q": "owstm", "I": "owstrlmc", "R": "ormlcu", "P": "ormlcu"}
+"""Which calls each fault meets, by the letters of torture_disk.c; a file that cannot be unlinked stays, whatever we do."""
+KILLS = {"B": "owstrlmcu", "M": "w", "A": "owstrlmcu"}
+SECONDS = 120
+"""A command that takes longer hangs."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command that writes; `{}` in its arguments is the folder."""
+
+    arguments: Sequence[str]
+    first: Sequence[str] = field(default=())
+    """Run before, without faults: makes the files that are written over"""
+
+
+_TRAIN = ["train", "{}/ratings.csv", "-q", "--set", "task=rated", "--set", "factors=3", "--set", "epochs=3"]
+_LISTS = ["recommend", "{}/model.safetensors", "--all", "-q", "-o"]
+COMMANDS = {
+    "train": Command([*_TRAIN, "--holdout", "0.3", "-o", "{}/new.safetensors"]),
+    "train over a file": Command(
+        [*_TRAIN, "-o", "{}/new.safetensors"],
+        first=["train", "{}/ratings.csv", "-q", "-m", "random", "-o", "{}/new.safetensors"],
+    ),
+    "checkpoint": Command([*_TRAIN, "-o", "{}/new.safetensors", "--checkpoint", "{}/run"]),
+    "recommend to Parquet": Command([*_LISTS, "{}/lists.parquet"]),
+    "recommend to CSV": Command([*_LISTS, "{}/lists.csv"]),
+    "recommend over a file": Command([*_LISTS, "{}/lists.jsonl"], first=[*_LISTS, "{}/lists.jsonl", "-n", "1"]),
+    "evaluate": Command(["evaluate", "{}/model.safetensors", "{}/ratings.csv", "-q", "--per-user", "{}/users.csv"]),
+    "compare": Command(
+        ["compare", "{}/ratings.csv", "--models", "popularity", "--repeats", "1", "-q", "--folder", "{}/cells"]
+        + ["--report", "{}/r.html", "--markdown", "{}/r.md", "--csv", "{}/r.csv", "--latex", "{}/r.tex"]
+    ),
+    "tune": Command(
+        ["tune", "{}/ratings.csv", "-m", "ease", "--trials", "2", "-q", "--study", "{}/study.db"]
+        + ["--save-params", "{}/best.json"]
+    ),
+    "reproduce": Command(
+        ["reproduce", "table4", "--data", "{}/ratings.csv", "--repeats", "1", "-q", "--folder", "{}/cells"]
+        + ["--report", "{}/table.html", "--markdown", "{}/table.md"]
+    ),
+    "data fetch": Command(["data", "fetch", "ml-latest-small", "-q"]),
+    "data describe": Command(["data", "describe", "ml-latest-small", "-q", "--plot", "{}/plot.svg"]),
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One fault, or one kill, at one call of a command."""
+
+    command: str
+    at: int
+    how: str
+
+    def __str__(self) -> str:
+        return f"{self.command}, call {self.at} ({log_of(self.command)[self.at - 1]}), {self.how}"
+
+
+def cases(faults: dict[str, str]) -> list[Case]:
+    """All of them: each call of each command with each of the faults that it can meet."""
+    return [
+        Case(name, at, how)
+        for name in COMMANDS
+        for at, kind in enumerate(log_of(name), start=1)
+        for how, kinds in faults.items()
+        if kind in kinds
+    ]
+
+
+# ----------------------------------------------------------------------------------------------------
+# The disk.
+
+
+@cache
+def disk() -> Any:
+    """The library of torture_disk.c, which this process was started with."""
+    library = ctypes.CDLL(os.environ["LD_PRELOAD"])
+    library.disk_log.restype = ctypes.c_char_p
+    library.disk_begin.argtypes = [ctypes.c_char_p, ctypes.c_int, ctypes.c_char]
+    return library
+
+
+def build(folder: Path) -> Path:
+    """Compiles it; a RuntimeError where there is no C compiler."""
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None or sys.platform != "linux":
+        raise RuntimeError("faults at writes need Linux and a C compiler (cc), which is not here")
+    source, target = Path(__file__).with_name("torture_disk.c"), folder / "torture_disk.so"
+    subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", target, source, "-ldl"], check=True)
+    return target
+
+
+# ----------------------------------------------------------------------------------------------------
+# Running a command.
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    code: int
+    """Negative: by this signal"""
+    said: str
+    log: str
+    """The calls that were counted"""
+
+
+def _run(command: Sequence[str], folder: Path, at: int = 0, how: str = "-") -> Ended:
+    """The command in this process."""
+    from topnrank.cli.exit_codes import guarded
+
+    os.environ["TOPNRANK_CACHE"] = str(folder / "cache")  # kernels were loaded before, from the usual one
+    said, arguments = io.StringIO(), [part.replace("{}", str(folder)) for part in command]
+    disk().disk_begin(str(folder).encode(), at, how.encode())
+    try:
+        with redirect_stderr(said), redirect_stdout(io.StringIO()):
+            code = guarded(arguments)
+    finally:
+        log = disk().disk_log().decode()
+        disk().disk_end()
+    return Ended(code, said.getvalue(), log)
+
+
+def _run_forked(command: Sequence[str], folder: Path, at: int = 0, how: str = "-") -> Ended:
+    """The command in a child."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(SECONDS)
+        ended = _run(command, folder, at, how)
+        os.write(write, json.dumps(vars(ended)).encode())
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        said = pipe.read()
+    status = os.waitpid(child, 0)[1]
+    return Ended(**json.loads(said)) if said else Ended(-os.WTERMSIG(status), "", "")
+
+
+def prepare(command: Command, folder: Path) -> None:
+    """What the command reads, and the files it writes over."""
+    for file, content in _inputs().items():
+        (folder / file).write_bytes(content)
+    if command.first:
+        ended = _run_forked(command.first, folder)
+        assert ended.code == 0, ended.said
+
+
+@cache
+def _inputs() -> dict[str, bytes]:
+    import topnrank as tnr
+
+    rows = zip(data().user_index.tolist(), data().indices.tolist(), data().ratings.tolist(), strict=True)
+    text = "user,item,rating\n" + "".join(f"{user},{item},{rating:g}\n" for user, item, rating in rows)
+    with tempfile.TemporaryDirectory() as folder:
+        tnr.Popularity().fit(data()).save(Path(folder, "model"))
+        return {"ratings.csv": text.encode(), "model.safetensors": Path(folder, "model").read_bytes()}
+
+
+@cache
+def _mirror() -> str:
+    """The address of a server with one data set in the form of its owners, and its checksum."""
+    text = "userId,movieId,rating,timestamp\n" + "".join(f"{u},{i},4,{u + i}\n" for u in range(9) for i in range(u, 12))
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("ml-latest-small/ratings.csv", text)
+        archive.writestr("ml-latest-small/movies.csv", "movieId,title,genres\n1,One,None\n")
+    content = packed.getvalue()
+    files = {".zip": content, ".md5": hashlib.md5(content).hexdigest().encode()}
+
+    class Answers(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            answer = files[self.path[-4:]]
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return f"http://127.0.0.1:{server.server_address[1]}"
+
+
+@dataclass(frozen=True)
+class Clean:
+    """A command that met no fault."""
+
+    log: str
+    before: dict[str, Any]
+    """What was there before it: by file, `content_of`"""
+    after: dict[str, Any]
+
+
+@cache
+def clean(name: str) -> Clean:
+    """The command without a fault, in this process, so that forks have loaded what it needs."""
+    from topnrank.training.checkpoint import Checkpoint
+
+    os.environ["TOPNRANK_MIRROR"] = _mirror()
+    Checkpoint.__init__.__kwdefaults__["seconds"] = 0.0  # a checkpoint after each round
+    with tempfile.TemporaryDirectory(
+        prefix="torture-", dir=Path("/dev/shm") if Path("/dev/shm").is_dir() else None
+    ) as made:
+        folder = Path(made)
+        prepare(COMMANDS[name], folder)
+        before = contents(folder)
+        _run(COMMANDS[name].arguments, folder)  # the first time what libraries keep for themselves is written, too
+        shutil.rmtree(folder)
+        folder.mkdir()
+        prepare(COMMANDS[name], folder)
+        ended = _run_forked(COMMANDS[name].arguments, folder)
+        assert ended.code == 0, ended.said
+        return Clean(ended.log, before, contents(folder))
+
+
+def log_of(name: str) -> str:
+    """The calls of the command, by the letters of torture_disk.c."""
+    return clean(name).log
+
+
+# ----------------------------------------------------------------------------------------------------
+# What is in the folder.
+
+
+class TornError(Exception):
+    """A file is neither the old one nor a whole new one."""
+
+
+def contents(folder: Path) -> dict[str, Any]:
+    """What each file says, without seconds and dates; locks and inputs left out."""
+    files = [file for file in sorted(folder.rglob("*")) if file.is_file() and not file.name.endswith(".lock")]
+    return {str(file.relative_to(folder)): content_of(file) for file in files if file.name not in _inputs()}
+
+
+def content_of(file: Path) -> Any:
+    """A value that is equal for files that say the same; TornError where a file is damaged."""
+    from topnrank.errors import ModelFileError
+    from topnrank.io.tensors import read_file
+
+    try:
+        if file.name == "comparison.safetensors":
+            facts, arrays = read_file(file, "comparison")
+            return facts["keys"], _digest(arrays)
+        if file.name.startswith("cell-"):
+            facts, arrays = read_file(file, "comparison cell")
+            return facts["model"], facts["error"], _digest(arrays)
+        if file.suffix == ".db":
+            return _trials(file)
+        if file.suffix in (".html", ".md", ".tex") or file.name == "r.csv":
+            return re.sub(r"[-+]?\d[\d.,e+-]*", "0", file.read_text())  # with seconds and dates in it
+        return file.read_bytes()
+    except (ModelFileError, sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        raise TornError(f"{file.name}: {error}") from error
+
+
+def _digest(arrays: dict[str, Any]) -> str:
+    digest = hashlib.blake2b()
+    for name, array in sorted(arrays.items()):
+        digest.update(f"{name} {array.dtype} {array.shape}".encode() + array.tobytes())
+    return digest.hexdigest()
+
+
+def _trials(file: Path) -> list[Any]:
+    """The finished trials of a study: their values and settings."""
+    database = sqlite3.connect(file)
+    try:
+        if database.execute("pragma integrity_check").fetchall() != [("ok",)]:
+            raise TornError(f"{file.name}: SQLite finds it damaged")
+        tables = {name for (name,) in database.execute("select name from sqlite_master")}
+        if not {"trial_values", "trial_params"} <= tables:
+            return []
+        query = "select value, param_name, param_value from trial_values join trial_params using (trial_id)"
+        return sorted(database.execute(query).fetchall())
+    finally:
+        database.close()
+
+
+# ----------------------------------------------------------------------------------------------------
+# Cases.
+
+
+def failing_write(case: Case, folder: Path) -> str:
+    """A fault: one sentence and exit code 1, files old or new, nothing else left; the same command is right afterwards."""
+    command = COMMANDS[case.command]
+    prepare(command, folder)
+    ended = _run_forked(command.arguments, folder, case.at, case.how)
+    if len(ended.log) < case.at:
+        return "not reached"
+    wrong = _why_wrong(case, ended) or _why_torn(case, folder) or _why_not_right_afterwards(case, folder)
+    if wrong:
+        return f"FAILED: {case}: {wrong}"
+    return "one sentence" if ended.code else "went on"
+
+
+def killed_write(case: Case, folder: Path) -> str:
+    """A kill: files are old or new; the same command then ends as if nothing had been, and nothing is left."""
+    command = COMMANDS[case.command]
+    prepare(command, folder)
+    ended = _run_forked(command.arguments, folder, case.at, case.how)
+    if ended.code != -signal.SIGKILL:
+        return "not reached"
+    wrong = _why_torn(case, folder) or _why_not_right_afterwards(case, folder)
+    return f"FAILED: {case}: {wrong}" if wrong else "same bits"
+
+
+def _why_wrong(case: Case, ended: Ended) -> str | None:
+    if ended.code == 0:
+        return None
+    is_sentence = ended.said.strip().count("\n") == 0 and ended.said.startswith("topnrank: ")
+    allowed = (1, 2) if case.how in "RP" else (1,)  # without permission before the work begins: 2, as for a wrong path
+    if ended.code not in allowed or not is_sentence or "unexpected" in ended.said:
+        return f"exit code {ended.code}: {ended.said}"
+    return None
+
+
+def _why_torn(case: Case, folder: Path) -> str | None:
+    """Files must be what they were or what they shall be; what is written step by step must be whole."""
+    before, after = clean(case.command).before, clean(case.command).after
+    try:
+        found = contents(folder)
+    except TornError as error:
+        return f"torn: {error}"
+    for name, content in found.items():
+        grows = name.endswith(".db") or Path(name).name == "checkpoint.safetensors"
+        if name in after and not grows and content not in (before.get(name), after[name]):
+            return f"torn: {name}"
+        if name not in after and not name.endswith("-journal") and case.how in "FQI":
+            return f"{name} stayed"
+    return f"lost: {sorted(before.keys() - found.keys())}" if before.keys() - found.keys() else None
+
+
+def _why_not_right_afterwards(case: Case, folder: Path) -> str | None:
+    again = _run_forked(COMMANDS[case.command].arguments, folder)
+    if again.code:
+        return f"afterwards exit code {again.code}: {again.said}"
+    found, wanted = contents(folder), clean(case.command).after
+    differ = [name for name in sorted(found.keys() | wanted.keys()) if found.get(name) != wanted.get(name)]
+    return f"afterwards other files: {differ}" if differ else None

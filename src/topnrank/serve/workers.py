@@ -1,0 +1,129 @@
+"""The processes of `topnrank serve`: one worker for each core, kept alive by uvicorn's supervisor.
+
+A worker is spawned, not forked, since a kernel that ran before a fork ends the child. It runs its kernels on one thread:
+workers are the parallelism, and threads that wait for each other on a busy machine cost far more than they give.
+"""
+
+import json
+import logging
+import os
+import shutil
+import socket
+import tempfile
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from topnrank.errors import ParameterError
+from topnrank.serve.settings import ENVIRONMENT, Settings
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+ONE_THREAD = ("NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+DRAIN_SECONDS = 30
+"""Requests that run when the server is told to stop have so long."""
+HEALTH_SECONDS = 60
+"""A worker that is silent for so long is replaced."""
+CONCURRENT = 1000
+"""Connections of a worker; what is beyond gets 503 at once."""
+_FACTS = ("request_id", "method", "path", "status", "ms", "model", "version")
+
+
+def run(settings: Settings, host: str, port: int) -> None:
+    """Serves until SIGTERM or Ctrl-C; then running requests are answered, and waiting events stored."""
+    import uvicorn
+    from uvicorn.supervisors import Multiprocess
+
+    with tempfile.TemporaryDirectory(prefix="topnrank-serve-") as metrics:
+        for name in ONE_THREAD:
+            os.environ[name] = "1"
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = metrics
+        os.environ[ENVIRONMENT] = settings.to_json()
+        listening = bound(host, port)
+        config = uvicorn.Config(
+            "topnrank.serve.workers:app",
+            factory=True,
+            host=host,
+            port=port,
+            workers=settings.workers,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            log_config=log_config(),
+            limit_concurrency=CONCURRENT,
+            timeout_graceful_shutdown=DRAIN_SECONDS,
+            timeout_worker_healthcheck=HEALTH_SECONDS,
+            ws="none",
+        )
+        with listening:
+            Multiprocess(config, sockets=[listening]).run()
+        shutil.rmtree(metrics, ignore_errors=True)
+
+
+def app() -> "Starlette":
+    """The application of a worker, by the settings in its environment."""
+    from topnrank.serve.app import make_app
+
+    return make_app(Settings.from_json(os.environ[ENVIRONMENT]))
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A listening address that workers inherit."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((host, port))
+    except (OSError, OverflowError) as error:
+        made.close()
+        raise ParameterError(f"cannot listen at {host}, port {port} ({error}); give another with --port") from None
+    made.set_inheritable(True)
+    return made
+
+
+class JsonLines(logging.Formatter):
+    """A log record as one line of JSON."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """See the class."""
+        moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        line: dict[str, Any] = {
+            "time": moment.replace("+00:00", "Z"),
+            "level": record.levelname.lower(),
+            "message": record.getMessage(),
+            "process": record.process,
+        }
+        line |= {name: getattr(record, name) for name in _FACTS if hasattr(record, name)}
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False)
+
+
+def log_config() -> dict[str, Any]:
+    """Our messages and uvicorn's, as lines of JSON on standard error."""
+    logger = {"handlers": ["lines"], "level": "INFO", "propagate": False}
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"lines": {"()": "topnrank.serve.workers.JsonLines"}},
+        "handlers": {"lines": {"class": "logging.StreamHandler", "formatter": "lines"}},
+        "loggers": {"uvicorn": logger, "topnrank.serve": logger},
+    }
+
+
+def wait_until_ready(host: str, port: int, seconds: float) -> bool:
+    """Whether the server says within that time that it is ready."""
+    import http.client
+
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            connection = http.client.HTTPConnection(host, port, timeout=5)
+            connection.request("GET", "/readyz")
+            if connection.getresponse().status == 200:
+                return True
+        except OSError:
+            pass
+        time.sleep(0.2)
+    return False

@@ -1,0 +1,29 @@
+"""Models to serve, made once."""
+
+import csv
+from pathlib import Path
+
+import pytest
+
+import topnrank as tnr
+
+
+@pytest.fixture(scope="session")
+def serving(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with four models of the demo's films, and the films' titles and genres."""
+    folder, data = tmp_path_factory.mktemp("serving"), tnr.demo_data()
+    models = {
+        "films": tnr.TopNRank(num_threads=1, epochs=3, factor_weight=1.0),
+        "linear": tnr.EASE(),
+        "vectors": tnr.BPR(user_representation="factors", num_threads=1, epochs=3),
+        "popular": tnr.Popularity(),
+    }
+    for name, model in models.items():
+        model.fit(data).save(folder / f"{name}.safetensors")
+    with (folder / "items.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["item", "title", "group"])
+        for item, title in tnr.demo_titles().items():
+            name, _, genre = title.rpartition(", ")
+            writer.writerow([item, name, genre])
+    return folder
