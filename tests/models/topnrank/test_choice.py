@@ -13,7 +13,7 @@ from topnrank.models.recent_popularity import item_popularity
 from topnrank.models.topnrank import choice
 from topnrank.models.topnrank.recipe import CHOSEN
 
-OPEN = {"task": "catalog", "factors": 4, "negatives": 20, "num_threads": 1}
+OPEN = {"task": "catalog", "factors": 4, "negatives": 20, "order": "none", "num_threads": 1}
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ anew it would cost as much again and be no better. What the user has set is not 
 
 Whole data do not tell what will be asked: what else their users like, or what comes next. Rows at random decide, and where
 there are times the latest fifth of all rows, ranked by what was before, may raise the weight of popularity as long as the
-rows at random do not suffer (docs/decisions/0021-held-out-as-asked.md).
+rows at random do not suffer (docs/decisions/training.md).
 """
 
 import contextlib
