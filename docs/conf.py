@@ -8,6 +8,8 @@ sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 import topnrank
 
+HYPER_PARAMETERS = {name for kind in topnrank.MODELS.values() for name in kind().get_params()}
+
 project = "topnrank"
 author = "The topnrank developers"
 copyright = "The topnrank developers, Apache-2.0"  # noqa: A001 (Sphinx's name)
@@ -50,6 +52,12 @@ def short_signature(app, what, name, obj, options, signature, return_annotation)
     return signature, return_annotation
 
 
+def skip_hyper_parameters(app, what, name, obj, skip, options):
+    """The text of a model's class explains all its hyper-parameters; they are not listed again as members."""
+    return True if what == "class" and name in HYPER_PARAMETERS else None
+
+
 def setup(app):
     """Called by Sphinx."""
     app.connect("autodoc-process-signature", short_signature)
+    app.connect("autodoc-skip-member", skip_hyper_parameters)

@@ -3,7 +3,6 @@
 import errno
 import io
 import os
-import re
 import sys
 import traceback
 from collections.abc import Sequence
@@ -17,8 +16,6 @@ _CLICK_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
 
 INTERRUPTED, BROKEN_PIPE = 130, 141
 """128 + SIGINT and 128 + SIGPIPE, as shells report these signals."""
-
-_ARGUMENT = re.compile(r"\b(user|item|rating|type|weight|timestamp|format|separator|duplicates|task)=(?=['\w])")
 
 
 def guarded(arguments: Sequence[str] | None) -> int:
@@ -69,6 +66,8 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, _CLICK_ERROR):
         return f"{error.format_message()} (--help explains)"  # type: ignore[attr-defined]
     if isinstance(error, TopNRankError):
+        from topnrank.cli.wording import as_options
+
         return as_options(str(error))
     if isinstance(error, OSError):
         return f"the operating system refused: {error}; check the disk and the permissions"
@@ -76,14 +75,6 @@ def _sentence(error: Exception) -> str:
         return "there is not enough memory; use less data or fewer factors"
     kind = type(error).__name__
     return f"unexpected error: {kind}: {error}; please report it (TOPNRANK_DEBUG=1 shows the traceback)"
-
-
-def as_options(message: str) -> str:
-    """A message of the library with the remedy in terms of options: `item='...'` becomes `--item '...'`."""
-    fact, semicolon, remedy = message.rpartition("; ")
-    remedy = remedy.replace("header=True", "--header").replace("header=False", "--no-header")
-    remedy = remedy.replace("TopNRank(task='catalog')", "--task catalog").replace("set relevant ", "set --relevant ")
-    return fact + semicolon + _ARGUMENT.sub(r"--\1 ", remedy)
 
 
 def _print_error(sentence: str, *, debug: bool = False) -> None:

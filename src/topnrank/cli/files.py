@@ -1,7 +1,7 @@
 """Tables written to files, atomically, and the small files that commands read: titles, groups, lists of ids."""
 
-import csv
 import io
+import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,9 +19,13 @@ if TYPE_CHECKING:
 # Writing.
 
 
-TABLES = (".csv", ".tsv", ".tab", ".parquet", ".pq")
+TABLES = (".csv", ".tsv", ".tab", ".dat", ".parquet", ".pq")
 """Endings of the names of small files that have columns; others hold lines of text."""
 PARQUET = (".parquet", ".pq")
+TITLES = ("title", "titles", "name", "description", "itemname", "productname", "label")
+"""Usual names of the column of titles."""
+_SAMPLE = 1 << 16
+"""Characters by which the separator is found."""
 
 
 def require_writable(path: str) -> None:
@@ -70,16 +74,21 @@ def _rows(path: str) -> tuple[list[str], list[list[Any]]]:
     suffix = Path(path).suffix.lower()
     if suffix in PARQUET:
         return _parquet_rows(path)
-    separator = "\t" if suffix in (".tsv", ".tab") else ","
-    csv.field_size_limit(2**31 - 1)
-    try:
-        header, *rows = [row for row in csv.reader(io.StringIO(_text(path), None), delimiter=separator) if row] or [[]]
-    except csv.Error as error:
-        raise DataError(f"{path}: cannot be read as text in columns ({error}); fix the file") from None
-    for number, row in enumerate(rows, start=1):
+    from topnrank.data.readers.files import DataFile
+    from topnrank.data.readers.text import likely_separator, records
+    from topnrank.io.paths import parse_path
+
+    text = _text(path)
+    if not text.strip():
+        return [], []
+    kind = {".tsv": "tsv", ".tab": "tsv", ".dat": "dat"}.get(suffix, "csv")
+    file = DataFile(parse_path(path), kind, None, b"", {})
+    separator = likely_separator(io.StringIO(text[:_SAMPLE], None).readlines()[:-1] or [text], file)
+    (_, header), *found = list(records(io.StringIO(text, None), separator, path))
+    for number, (_, row) in enumerate(found, start=1):
         if len(row) != len(header):
             raise DataError(f"{path}, row {number}: {len(header)} fields are needed, got {len(row)}; fix the row")
-    return header, rows
+    return header, [row for _, row in found]
 
 
 def _parquet_rows(path: str) -> tuple[list[str], list[list[Any]]]:
@@ -117,24 +126,48 @@ def _bytes(path: str) -> bytes:
 # Titles of items.
 
 
-def titles_of(path: str | None, model: "Model") -> dict[str, str] | None:
-    """Titles by item id as text: the columns item and title, else the first two, of a CSV, TSV or Parquet file.
+def titles_of(path: str | None, model: "Model", columns: str | None = None) -> dict[str, str] | None:
+    """Titles by item id as text, from a file of two or more columns, read as data are.
 
-    An error when there is none for any item of the model.
+    `columns` names those of the item and the title, or gives their positions from 0: "movieId,title". Without it they are
+    found by their usual names, else they are the first two; a first line that holds an item of the model names no columns.
+    An error when there is no title for any item of the model.
     """
     if path is None:
         return None
     header, rows = _rows(path)
     if len(header) < 2:
-        raise DataError(f"{path}: titles need two columns, item and title, got {header}; check the separator")
-    item, title = (header.index("item"), header.index("title")) if {"item", "title"} <= set(header) else (0, 1)
+        raise DataError(
+            f"{path}: titles need two columns, item and title, got {header}; check the separator in the file"
+        )
+    known = {str(item) for item in model.item_ids_}
+    if header[0] in known and Path(path).suffix.lower() not in PARQUET:
+        header, rows = [str(position) for position in range(len(header))], [header, *rows]
+    item, title = _title_columns(path, header, columns)
     titles = {str(row[item]): str(row[title]) for row in rows}
-    if not any(str(item) in titles for item in model.item_ids_):
+    if not known & titles.keys():
         raise DataError(
             f"{path}: has no title for any item of the model, whose items are such as {model.item_ids_[0]!r}; "
-            "give the titles of the items it was trained on"
+            f"give the titles of the items it was trained on, or name the columns with --title-columns ITEM,TITLE"
         )
     return titles
+
+
+def _title_columns(path: str, header: list[str], columns: str | None) -> tuple[int, int]:
+    """The positions of the columns of items and titles."""
+    if columns is not None:
+        names = [name.strip() for name in columns.split(",")]
+        found = [header.index(n) if n in header else int(n) if n.isdecimal() else len(header) for n in names]
+        if len(found) != 2 or max(found) >= len(header):
+            shown = ", ".join(header)
+            raise DataError(f"{path}: --title-columns needs ITEM,TITLE, two of the columns {shown}; got {columns!r}")
+        return found[0], found[1]
+    from topnrank.data.frames import USUAL_NAMES
+
+    bare = [re.sub("[-_ ]", "", name.lower()) for name in header]
+    title = next((place for place, name in enumerate(bare) if name in TITLES), None)
+    item = next((place for place, name in enumerate(bare) if name in USUAL_NAMES["item"] and place != title), None)
+    return (0, 1) if item is None or title is None else (item, title)
 
 
 def titled(table: "pa.Table", titles: dict[str, str] | None, of: str = "item") -> "pa.Table":

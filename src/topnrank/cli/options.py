@@ -38,9 +38,10 @@ def option(default: Any, text: str, *names: str, **attributes: Any) -> Any:
     return dataclasses.field(default=dataclasses.MISSING if default is ... else default, metadata={"typer": info})
 
 
-def argument(text: str, metavar: str) -> Any:
-    """A dataclass field that is a required positional argument."""
-    return dataclasses.field(metadata={"typer": typer.Argument(..., help=text, metavar=metavar)})
+def argument(text: str, metavar: str, default: Any = ...) -> Any:
+    """A dataclass field that is a positional argument, required unless it has a default."""
+    info = typer.Argument(default, help=text, metavar=metavar)
+    return dataclasses.field(default=dataclasses.MISSING if default is ... else default, metadata={"typer": info})
 
 
 def fraction(default: float | None, text: str) -> Any:
@@ -87,7 +88,8 @@ def with_options(command: Command) -> Command:
 
 
 HISTORY = "A user never seen, by items and ratings (or items alone)."
-TITLES = "CSV, TSV or Parquet with the columns item and title (or these first); adds titles to the lists."
+TITLES = "A file with the columns item and title (or these first), text or Parquet; adds titles to the lists."
+TITLE_COLUMNS = "The columns of --titles: names, or positions from 0."
 ModelFile = Annotated[str, typer.Argument(metavar="MODEL", help="A file that 'topnrank train' saved.")]
 
 

@@ -60,7 +60,7 @@ class Output:
     @contextmanager
     def warnings_noted(self) -> Iterator[None]:
         """What the library warns of within it is noted, each thing once."""
-        from topnrank.cli.exit_codes import as_options
+        from topnrank.cli.wording import as_options
         from topnrank.errors import TopNRankWarning
 
         def noted(message: Warning | str, *_: Any, **__: Any) -> None:

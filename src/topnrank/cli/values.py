@@ -4,14 +4,18 @@ import dataclasses
 import json
 import re
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from topnrank.errors import ParameterError
 
 if TYPE_CHECKING:
     from topnrank.data import Feedback
+    from topnrank.data.ids import IdMap
     from topnrank.models.base import Model
 
+FEEDBACKS = ("centered", "threshold", "grades", "relevance", "amounts", "weights", "unary", "item-count", "conversion")
+"""Names that --feedback takes alone."""
 _PYTHON_WORDS = {"True": True, "False": False, "None": None}
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 """Numbers that JSON does not accept: .1, 1., +2 and the like."""
@@ -70,17 +74,32 @@ def parse_feedback(text: str) -> "Feedback | str":
             f"--feedback {text!r}: only threshold=RATING, conversion=TYPE, events:TYPE=WEIGHT,... and "
             "recency=DAYS:FEEDBACK take a setting"
         )
+    if name not in FEEDBACKS:
+        near = get_close_matches(name, FEEDBACKS, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ParameterError(
+            f"--feedback must be one of {', '.join(FEEDBACKS)}, events:TYPE=WEIGHT,..., conversion=TYPE or "
+            f"recency=DAYS:FEEDBACK, got {name!r}{hint}"
+        )
     return name
 
 
-def parse_history(text: str) -> list[tuple[str, float] | str]:
-    """`"i1=5,i2=2"` as pairs of item and rating, `"i1,i2"` as items; an id that has an equals sign stays whole."""
+def parse_history(text: str, known: "IdMap | None" = None) -> list[tuple[str, float] | str]:
+    """`"i1=5,i2=2"` as pairs of item and rating, `"i1,i2"` as items; an id that has an equals sign stays whole.
+
+    With the items that are `known`, what is no number behind an equals sign is an error, unless the whole is an item.
+    """
     history: list[tuple[str, float] | str] = []
     for part in split_list([text]):
         item, equals, rating = part.rpartition("=")
         try:
             history.append((item, float(rating)) if equals else part)
         except ValueError:
+            if known is not None and known.index([part])[0] < 0 <= known.index([item])[0]:
+                raise ParameterError(
+                    f"--history {part}: the rating of item {item} must be a number, got {rating!r}; give one such as "
+                    f"{item}=5, or the item alone"
+                ) from None
             history.append(part)
     return history
 

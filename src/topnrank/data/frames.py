@@ -1,30 +1,48 @@
 """From any frame to checked columns: which columns are used, Arrow tables, `CodedColumns`."""
 
 import re
+import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, astuple, dataclass, replace
 from difflib import get_close_matches
 from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from topnrank.data.columns import Column, Locate, numbers, timestamps
 from topnrank.data.duplicates import CodedColumns
 from topnrank.data.ids import IdMap
-from topnrank.errors import DataError
+from topnrank.errors import DataError, TopNRankWarning
 
 USUAL_NAMES: Mapping[str, tuple[str, ...]] = {
     "user": (
-        *("user", "userid", "uid", "reviewerid", "customerid"),
-        *("visitorid", "memberid", "clientid", "sessionid", "author"),
+        *("user", "userid", "uid", "reviewerid", "customerid", "customer"),
+        *(
+            "visitorid",
+            "visitor",
+            "memberid",
+            "member",
+            "clientid",
+            "client",
+            "accountid",
+            "account",
+            "playerid",
+            "player",
+        ),
+        *("listenerid", "listener", "readerid", "reader", "householdid", "household", "sessionid", "author"),
     ),
     "item": (
-        *("item", "itemid", "iid", "movieid", "productid", "asin", "parentasin", "sku"),
-        *("trackid", "artistid", "songid", "bookid", "isbn", "articleid", "contentid", "title"),
+        *("item", "itemid", "iid", "movieid", "productid", "product", "asin", "parentasin", "sku", "stockcode"),
+        *("trackid", "track", "artistid", "artist", "songid", "song", "bookid", "book", "isbn", "articleid", "article"),
+        *("gameid", "game", "filmid", "film", "movie", "contentid", "title"),
     ),
     "rating": ("rating", "stars", "score", "overall", "value", "grade"),
     "type": ("type", "event", "eventtype", "action", "behavior", "behaviortype", "feedback"),
-    "weight": ("weight", "count", "plays", "playcount", "quantity", "confidence"),
+    "weight": (
+        *("weight", "count", "plays", "playcount", "quantity", "confidence", "hours", "hoursplayed", "playtime"),
+        *("minutes", "listens", "clicks", "views", "purchases"),
+    ),
     "timestamp": ("timestamp", "time", "date", "datetime", "eventtime", "unixreviewtime", "ts", "createdat"),
 }
 """Names under which columns are found, in order of preference; letter case, "_", "-" and spaces do not count."""
@@ -55,10 +73,19 @@ def resolve_columns(names: Sequence[str], given: Mapping[str, str | None], *, so
         if role not in chosen and free:
             chosen[role] = min(free, key=lambda name: usual.index(bare[name]))
     check_columns(names, chosen, source=source)
-    for role in ("user", "item"):
-        if role not in chosen:
-            raise DataError(f"{source}: no {role} column among {_listed(names)}; name it with {role}='...'")
+    missing = [role for role in ("user", "item") if role not in chosen]
+    others = [name for name in names if _ENDS_IN_ID.search(name) and name not in chosen.values()]
+    if len(missing) == len(others) == 1:
+        chosen[missing[0]] = others[0]
+    elif missing:
+        role = missing[0]
+        several = f" (several end in id: {_listed(others)})" if len(others) > 1 else ""
+        raise DataError(f"{source}: no {role} column among {_listed(names)}{several}; name it with {role}='...'")
     return Columns(**chosen)
+
+
+_ENDS_IN_ID = re.compile(r"(?i)[a-z][-_ ]?ids?$|.[a-z]Id$")
+"""Names of columns that hold ids of something."""
 
 
 def check_columns(names: Sequence[str], chosen: Mapping[str, str | None], *, source: str = "frame") -> None:
@@ -117,6 +144,14 @@ def rows_of_table(table: pa.Table, columns: Columns, *, source: str, locate: Loc
         """A column, removed from `values`, so that its memory is freed once it is converted."""
         return Column(name, values.pop(name), locate)
 
+    if columns.rating is None and columns.type is not None and (many := _many_numbers(values[columns.type])):
+        warnings.warn(
+            f"{source}: column {columns.type!r} holds {many} different numbers and is taken for ratings, not for types of "
+            "events; name another column as type, or as rating, if that is wrong",
+            TopNRankWarning,
+            stacklevel=2,
+        )
+        columns = replace(columns, rating=columns.type, type=None)
     users, user_codes = IdMap.encode_column(column(columns.user))
     items, item_codes = IdMap.encode_column(column(columns.item))
     names, types = (None, None) if columns.type is None else IdMap.encode_column(_as_text(column(columns.type)))
@@ -139,6 +174,22 @@ class ArrowStream(Protocol):
     """A frame of pandas, polars, Arrow or DuckDB."""
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+
+
+MOST_TYPES = 8
+"""A column of more different numbers is not one of feedback types."""
+
+
+def _many_numbers(values: pa.ChunkedArray) -> int:
+    """How many different numbers a column holds; 0 where it holds other things, or few."""
+    kinds = pc.unique(values)
+    if len(kinds) <= MOST_TYPES or kinds.null_count:
+        return 0
+    try:
+        kinds.cast(pa.float64())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return 0
+    return len(kinds)
 
 
 def _as_text(column: Column) -> Column:

@@ -68,9 +68,9 @@ def evaluate(
     DataError
         If no row is relevant, no user or item of the test data is known to the model, or no relevant row is left.
     """
-    test = as_interactions(test, "evaluate")
+    test = test if isinstance(test, Interactions) else as_interactions(test, "evaluate")
     require_integer("num_threads", num_threads)
-    model = as_ranker(model, train)
+    model = model if hasattr(model, "score_block") else as_ranker(model, train)
     ask = getattr(model, "for_rows", None)
     model, asked = (model, "") if ask is None else ask(test)
     chosen = own_protocol(model) if one_of("protocol", protocol, ("auto", *PROTOCOLS)) == "auto" else protocol

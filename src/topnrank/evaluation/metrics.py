@@ -145,8 +145,8 @@ def parse_metrics(names: Metrics) -> tuple[Metric, ...]:
         raise ParameterError(f"metrics must name at least one of {', '.join(METRICS)}, such as 'ndcg@10', got none")
     metrics = []
     for name in unique:
-        if callable(name) or isinstance(name, Metric):
-            metrics.append(_own(name))
+        if not isinstance(name, str):
+            metrics.append(name if isinstance(name, Metric) else _own(name))
             continue
         kind, at, cut = str(name).partition("@")
         one_of("the metric before '@'", kind, METRICS)
@@ -162,10 +162,10 @@ def parse_metrics(names: Metrics) -> tuple[Metric, ...]:
     return tuple(metrics)
 
 
-def _own(given: Metric | Callable[[RankedRelevance], float]) -> Metric:
+def _own(given: Callable[[RankedRelevance], float]) -> Metric:
     """A function as a metric."""
-    if isinstance(given, Metric):
-        return given
+    if not callable(given):
+        raise ParameterError(f"a metric must be a name such as 'ndcg@10' or a function, got {given!r}")
     name = str(getattr(given, "__name__", type(given).__name__))
     if name.partition("@")[0] in METRICS:
         raise ParameterError(

@@ -404,8 +404,9 @@ class Model(ABC):
         return explain_history(self, history, item)
 
     def similar_items(self, item: Any, *, n: int = 10) -> pa.Table:
-        """The n items whose vectors point most nearly the same way (cosine): a table item, score, rank. Of linear models:
-        the items whose likes speak most for `item`.
+        """The n items whose vectors point most nearly the same way (cosine): a table item, score, rank. Of models with
+        neighbors: the cosine and the neighbor weights, each as a share of its largest value, added up. Of linear models: the
+        items whose likes speak most for `item`.
 
         A list of items gives their lists in one table, with the item asked for in a first column `of`.
         """

@@ -28,7 +28,7 @@ def test_a_competitor_is_measured_as_our_own_model(protocol):
 
 
 def test_blocks_are_scored_in_parts(monkeypatch):
-    import topnrank.experiments.compare.competitors as module
+    import topnrank.evaluation.foreign as module
 
     ranker = CompetitorRanker.fit(ItemMeans(), TRAIN)
     whole = ranker.score_block(np.arange(7))

@@ -7,11 +7,12 @@ from topnrank._checks import one_of
 from topnrank.cli.files import require_writable
 from topnrank.cli.options import ExecutionOptions, Filters, MetricOptions, ReadOptions, argument, option, with_options
 from topnrank.cli.output import Output
-from topnrank.cli.values import make_model, parse_feedback, parse_settings, split_list
+from topnrank.cli.values import make_model, number, parse_feedback, parse_settings, split_list
 from topnrank.errors import ParameterError
 
 if TYPE_CHECKING:
     from topnrank.data import Interactions
+    from topnrank.evaluation.splits import Split
     from topnrank.experiments.report.summary import Summary
     from topnrank.models.base import Model
 
@@ -20,7 +21,12 @@ if TYPE_CHECKING:
 class ModelOptions:
     """Which models on which rows."""
 
-    data: str = argument("A file, folder or glob, or a data set such as ml-1m.", "DATA")
+    data: str | None = argument(
+        "A file, folder or glob, or a data set such as ml-1m; or give --train and --test.", "[DATA]", default=None
+    )
+    train: str | None = option(
+        None, "Training rows of a fixed split, in place of DATA; --test FILE has its test rows.", metavar="FILE"
+    )
     models: str = option(
         "",
         "Models, separated by commas ('topnrank models' lists them); LABEL=NAME for a row with another name.",
@@ -75,6 +81,8 @@ class ModelOptions:
                     f"--params {part}: does not say which model it is for; give a file of 'topnrank tune'"
                 )
             label = label if equals else kind
+            if not equals and label in kinds:  # a row for the model at its own settings, and one for the tuned one
+                label = next(name for n in range(1, 99) if (name := f"{kind}-tuned{n if n > 1 else ''}") not in kinds)
             if kinds.setdefault(label, kind) != kind:
                 raise ParameterError(
                     f"--params {part}: is for {kind}, and the row {label!r} is {kinds[label]}; name it LABEL=FILE"
@@ -92,11 +100,25 @@ class ModelOptions:
             settings[one_of("--set: the row before the dot", label, labels)][parameter] = value
         return settings
 
-    def read_data(self, reading: ReadOptions, filters: Filters, output: Output) -> "Interactions":
-        """The data, filtered and weighted."""
+    def check(self, test: str | None) -> None:
+        """An error unless there are data, or both parts of a fixed split."""
+        if (self.data is None) == (self.train is None) or (self.train is not None and test is None):
+            raise ParameterError("give DATA, or --train FILE and --test FILE")
+
+    def read_data(
+        self, reading: ReadOptions, filters: Filters, test_file: str | None, output: Output
+    ) -> "Interactions | Split":
+        """The data, or the two parts of a fixed split; filtered and weighted."""
+        if self.data is not None:
+            return self._weighted(filters.apply(reading.read(self.data, output), output))
+        if filters != Filters():
+            raise ParameterError("--min-user-items and --min-item-users do not go with a fixed split; leave them out")
+        train, test = (self._weighted(reading.read(str(path), output)) for path in (self.train, test_file))
+        return train, test
+
+    def _weighted(self, data: "Interactions") -> "Interactions":
         from topnrank.data.feedback.by_name import feedback_from
 
-        data = filters.apply(reading.read(self.data, output), output)
         return data if self.feedback is None else feedback_from(parse_feedback(self.feedback), data)(data)
 
 
@@ -110,24 +132,37 @@ class ExperimentOptions:
         "rated: rank each user's own test items (the paper). catalog: rank all items. Or both. auto: rated if all "
         "models are trained for that, else catalog.",
     )
-    split: str = option("per-user", "per-user (at random), last (each user's last items) or time (the latest rows).")
-    test: float | None = option(
-        None,
-        "Fraction of rows to test on; with --split last the number of items.",
-        show_default="0.5 per-user, 1 last, 0.2 time",
+    split: str = option(
+        "per-user",
+        "per-user (at random), last (each user's last items), last-session (each user's last session) or time (the latest "
+        "rows).",
     )
+    test: str | None = option(
+        None,
+        "Fraction of rows to test on; with --split last the number of items, with last-session the pause in seconds that "
+        "ends one; with --train the file of the test rows.",
+        metavar="NUMBER|FILE",
+        show_default="0.5 per-user, 1 last, 1800 last-session, 0.2 time",
+    )
+    ties: str = option("random", "With --split last, items of one moment: random, item (by id) or error.")
     seed: int = option(0, "Seed of the first split.")
     controls: bool = option(
-        True, "Add item-mean, popularity, random and, with times, recent-popularity.", "--controls/--no-controls"
+        True,
+        "Add item-mean, popularity, random and, with times, recent-popularity and item-id-order.",
+        "--controls/--no-controls",
     )
 
-    def arguments(self) -> dict[str, Any]:
-        """The arguments of `compare` except the metrics."""
+    def arguments(self, *, fixed: bool) -> dict[str, Any]:
+        """The arguments of `compare` except the metrics; `fixed`: the parts of the split are files."""
         given = asdict(self)
-        if self.test is None:
-            del given["test"]
-        elif self.split == "last" and self.test.is_integer():
-            given["test"] = int(self.test)
+        del given["test"]
+        if fixed:
+            if self.split != "per-user":
+                raise ParameterError("--split does not go with --train; leave one out")
+            del given["split"]
+        elif self.test is not None:
+            test = number("--test", self.test)
+            given["test"] = int(test) if self.split == "last" and test.is_integer() else test
         return given
 
 
@@ -188,6 +223,7 @@ def compare(
       topnrank compare ratings.csv --params best.json --models list-pmf,ease
       topnrank compare ratings.csv --models top-n-rank,bpr --protocol both --metric ndcg@10,recall@20 --report page.html
       topnrank compare ratings.csv --models ease,bpr --protocol catalog --split last --metric ndcg@10,novelty@10
+      topnrank compare --train paper.train.tsv --test paper.test.tsv --models top-n-rank,ease --repeats 1
     """
     from topnrank.experiments.compare.rows import make_rows
     from topnrank.experiments.compare.run import compare as run_comparison
@@ -195,19 +231,23 @@ def compare(
     from topnrank.experiments.report.summary import Summary
     from topnrank.experiments.report.terminal import to_terminal
 
-    rows = models.rows()
+    rows, fixed = models.rows(), models.train is not None
+    models.check(experiment.test)
     for path in report.files().values():
         require_writable(path)
-    arguments = experiment.arguments() | metrics.arguments() | asdict(execution)
-    data = models.read_data(reading, filters, output)
+    arguments = experiment.arguments(fixed=fixed) | metrics.arguments() | asdict(execution)
+    data = models.read_data(reading, filters, experiment.test, output)
     if report.reference is not None:  # refused before the work, not after it
-        made = make_rows(rows, controls=experiment.controls, times=data.timestamps is not None, task="catalog")
+        times = (data[0] if isinstance(data, tuple) else data).timestamps is not None
+        made = make_rows(rows, controls=experiment.controls, times=times, task="catalog")
         one_of("--reference", report.reference, tuple(row.name for row in made))
     comparison = run_comparison(rows, data, **arguments, progress=not output.quiet)
     summary = Summary.of(comparison, report.reference)
     report.write(summary)
     if output.as_json:
-        output.result({"data": models.data, **to_dict(summary), "files": report.files()})
+        output.result(
+            {"data": models.data or [models.train, experiment.test], **to_dict(summary), "files": report.files()}
+        )
         return
     output.show(*to_terminal(summary))
     for kind, path in report.files().items():

@@ -1,6 +1,7 @@
 """`topnrank info` and `topnrank models`."""
 
 import json
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
@@ -22,7 +23,7 @@ def info(
     """Show what is in a model file or in a file of interactions.
 
     For a model: kind, hyper-parameters, users and items, training, versions. For data: users, items, rows, how ratings
-    are distributed, how long the users' lists are, how dense the matrix is, and the time it spans.
+    are distributed, how long the users' lists are, how dense the matrix is, the time it spans, and rows that repeat others.
 
     \b
     Examples:
@@ -31,11 +32,7 @@ def info(
       topnrank info ratings.csv --user userId --item movieId
       topnrank info ratings.csv --json
     """
-    facts = (
-        _model_facts(file, verify=verify)
-        if _is_model(file)
-        else {"kind": "data", **describe(reading.read(file, output))}
-    )
+    facts = _model_facts(file, verify=verify) if _is_model(file) else _data_facts(file, reading, output)
     output.show(facts_table({"file": file, **facts}))
     output.result({"file": file, **facts})
 
@@ -82,6 +79,22 @@ def models(
             "values": {one.name: one.values for one in docs},
         }
     )
+
+
+def _data_facts(path: str, reading: ReadOptions, output: Output) -> dict[str, Any]:
+    """The rows, with those that repeat a user and item counted instead of refused."""
+    repeated = reading.duplicates == "error"
+    data = (replace(reading, duplicates="last") if repeated else reading).read(path, Output(quiet=True))
+    facts = {"kind": "data", **describe(data)}
+    if data.merged_rows and repeated:
+        facts["repeated_rows"] = data.merged_rows
+        output.note(
+            f"{data.merged_rows} of {len(data) + data.merged_rows} rows repeat a user and item (and type) of another row; "
+            "the facts are those of the last of each; 'train' asks for a rule: --duplicates last, sum, max or count"
+        )
+    elif data.merged_rows:
+        reading.note_merged(path, data.merged_rows, output)
+    return facts
 
 
 def _is_model(path: str) -> bool:

@@ -105,8 +105,8 @@ class TextFile:
     def first_row(self) -> list[str] | None:
         """The fields of the first row, if the head of the file has one."""
         lines = io.StringIO(self.file.head.decode("utf-8-sig", errors="surrogateescape"), newline="")
-        records = _records(lines, self.separator, self.file.name)
-        return next((fields for line, fields in records if line > self.header_lines), None)
+        found = records(lines, self.separator, self.file.name)
+        return next((fields for line, fields in found if line > self.header_lines), None)
 
     def describe_row(self, row: int) -> str:
         """Describes a 0-based row of the table by its line, counted from 1."""
@@ -214,8 +214,8 @@ class TextFile:
     def _rows(self, *, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
         """First line number and fields of each record after the header."""
         with io.TextIOWrapper(self.file.open(), "utf-8-sig", errors="surrogateescape", newline="") as lines:
-            records = _records(lines, self.separator, self.file.name, strict=strict)
-            yield from ((line, fields) for line, fields in records if line > self.header_lines)
+            found = records(lines, self.separator, self.file.name, strict=strict)
+            yield from ((line, fields) for line, fields in found if line > self.header_lines)
 
 
 def open_text(file: DataFile, request: Request) -> TextFile:
@@ -224,8 +224,8 @@ def open_text(file: DataFile, request: Request) -> TextFile:
     lines = io.StringIO(text, newline="").readlines()
     if not file.is_whole_head and len(lines) > 1:
         lines.pop()  # it may be cut off
-    separator = request.separator or _likely_separator(lines, file)
-    first_two = list(islice(_records(lines, separator, file.name), 2))
+    separator = request.separator or likely_separator(lines, file)
+    first_two = list(islice(records(lines, separator, file.name), 2))
     line, fields = first_two[0]
     _check_utf8(fields, file.name, line)
     if len(fields) == 1:
@@ -257,13 +257,13 @@ def _has_header(fields: list[str], request: Request, source: str) -> bool:
     return True
 
 
-def _likely_separator(lines: list[str], file: DataFile) -> str:
+def likely_separator(lines: list[str], file: DataFile) -> str:
     """The separator that the name of the file implies if it occurs, else the one that makes the most columns."""
     promised = _FIRST_SEPARATOR[file.format]
     fitness = {}
     for separator in (promised, *_SEPARATORS):
-        records = islice(_records(lines, separator, file.name), _SAMPLE_RECORDS)
-        first, *others = [len(fields) for _, fields in records]
+        found = islice(records(lines, separator, file.name), _SAMPLE_RECORDS)
+        first, *others = [len(fields) for _, fields in found]
         # "csv" implies little: in half the world it is written with semicolons.
         keeps_promise = separator == promised != ","
         fitness[separator] = first > 1, keeps_promise, all(count == first for count in others), first
@@ -271,7 +271,7 @@ def _likely_separator(lines: list[str], file: DataFile) -> str:
 
 
 def _one_column(file: DataFile, found: str, lines: list[str], asked: str | None) -> DataError:
-    likely = _likely_separator(lines, file)
+    likely = likely_separator(lines, file)
     shown = repr(found if len(found) <= 60 else f"{found[:60]}...")
     if asked is not None and likely in found:
         hint = f"try separator={likely!r}"
@@ -343,7 +343,7 @@ def _check_utf8(fields: Iterable[str], source: str, line: int) -> None:
             raise DataError(f"{source}, line {line}: byte 0x{byte:02x} is not UTF-8 text; save the file as UTF-8")
 
 
-def _records(
+def records(
     lines: Iterable[str], separator: str, source: str, *, strict: bool = False
 ) -> Iterator[tuple[int, list[str]]]:
     """First line number, from 1, and fields of each record, without empty lines; `strict` makes stray quotes errors."""

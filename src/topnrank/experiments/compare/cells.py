@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
@@ -13,19 +13,27 @@ from topnrank._typing import Float64Array
 from topnrank.data.feedback.liked import LikedRule
 from topnrank.data.interactions import Interactions
 from topnrank.errors import TopNRankError, TopNRankWarning
-from topnrank.evaluation import Evaluation, Ranker, evaluate, split_last, split_per_user, split_time
-from topnrank.evaluation.foreign import CompetitorRanker, name_of
+from topnrank.evaluation import (
+    Evaluation,
+    Ranker,
+    evaluate,
+    split_last,
+    split_last_session,
+    split_per_user,
+    split_time,
+)
+from topnrank.evaluation.foreign import CompetitorRanker
 from topnrank.evaluation.metrics import Metric
 from topnrank.evaluation.splits import Split
 from topnrank.experiments.compare.folder import Folder, digest
 from topnrank.experiments.compare.result import Cell
 from topnrank.experiments.compare.rows import Row
-from topnrank.experiments.compare.splits import is_given, name_of_split, split_by, takes_seed
+from topnrank.experiments.compare.splits import split_by
 from topnrank.models.base import Model
 
-SPLITS = ("per-user", "last", "time")
-DEFAULT_TEST = {"per-user": 0.5, "last": 1, "time": 0.2}
-"""How much each split holds out by default."""
+SPLITS = ("per-user", "last", "last-session", "time")
+DEFAULT_TEST = {"per-user": 0.5, "last": 1, "last-session": 1800.0, "time": 0.2}
+"""How much each split holds out by default; of sessions the pause in seconds that ends one."""
 WARM_UP_USERS = 50
 
 
@@ -35,27 +43,24 @@ class Plan:
 
     data: Interactions
     """All rows; where splits are given, those of the first one"""
-    split: str | Callable[..., Split] | Sequence[Split]
+    split: str | Callable[..., Split] | tuple[Split, ...]
     """A name, a function of the data, or (train, test) for each repeat in turn"""
     test: float
-    """A fraction of the rows, or with the split "last" a number of items"""
+    """A fraction of the rows; with the split "last" a number of items, with "last-session" the pause that ends a session"""
     seed: int
     relevant: LikedRule | None
     """One rule for all models; None: weights above 0, else every row"""
     protocols: tuple[str, ...]
     measured: tuple[Metric, ...]
+    metrics: tuple[str, ...]
+    """Their names"""
+    split_name: str
+    splits_vary: bool
+    """Whether each repeat has a split of its own; else the models' seeds differ"""
+    ties: str
+    """With the split "last": the rule for items of one moment"""
     one_thread: bool
     """Whether every cell runs on one thread, because several cells run at a time"""
-
-    @property
-    def metrics(self) -> tuple[str, ...]:
-        """Their names."""
-        return tuple(metric.name for metric in self.measured)
-
-    @property
-    def splits_vary(self) -> bool:
-        """Whether each repeat has a split of its own; else the models' seeds differ."""
-        return self.split == "per-user" or takes_seed(self.split) or (is_given(self.split) and len(self.split) > 1)
 
     def identity(self) -> dict[str, Any]:
         """What must be equal for two cells to belong to one comparison, as JSON."""
@@ -64,11 +69,11 @@ class Plan:
         return {
             "data": self.data.fingerprint(),
             "topnrank": __version__,
-            "split": name_of_split(self.split),
-            **{name: getattr(self, name) for name in ("test", "seed")},
+            "split": self.split_name,
+            **{name: getattr(self, name) for name in ("test", "seed", "ties")},
             "relevant": None if self.relevant is None else str(self.relevant),
             "protocols": list(self.protocols),
-            "metrics": [metric.identity() for metric in self.measured],
+            "metrics": [one.name if one.function is None else one.identity() for one in self.measured],
         }
 
 
@@ -85,7 +90,7 @@ class Task:
     def of(cls, row: Row, repeat: int, identity: dict[str, Any]) -> "Task":
         """The task with its key; `identity` is that of the plan."""
         kind = f"{type(row.model).__module__}.{type(row.model).__qualname__}"
-        return cls(row, repeat, digest([identity, repeat, kind, name_of(row.model), row.deciding_parameters()]))
+        return cls(row, repeat, digest([identity, repeat, kind, row.kind, row.deciding_parameters()]))
 
     def failed(self, why: str) -> Cell:
         """A cell without values that says why there are none."""
@@ -106,12 +111,14 @@ class Runner:
         """Train and test rows of a repeat."""
         plan = self.plan
         if repeat != self._repeat:
-            if is_given(plan.split):
+            if isinstance(plan.split, tuple):
                 self._parts = plan.split[repeat % len(plan.split)]
             elif callable(plan.split):
                 self._parts = split_by(plan.split, plan.data, plan.seed + repeat)
             elif plan.split == "last":
-                self._parts = split_last(plan.data, test=cast(int, plan.test), seed=plan.seed)
+                self._parts = split_last(plan.data, test=cast(int, plan.test), ties=plan.ties, seed=plan.seed)
+            elif plan.split == "last-session":
+                self._parts = split_last_session(plan.data, gap=plan.test)
             elif plan.split == "time":
                 self._parts = split_time(plan.data, test=plan.test)
             else:

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from topnrank.errors import ParameterError
-from topnrank.evaluation.foreign import Competitor, name_of
+from topnrank.evaluation.foreign import Competitor
 from topnrank.models.base import Model
 from topnrank.models.controls import ItemMean, Popularity, Random, RecentPopularity
 from topnrank.models.factor.model import FactorModel
 from topnrank.models.factor.recipe import Task
 from topnrank.models.persistence import encode
 from topnrank.models.registry import MODELS
+from topnrank.models.sequence.item_id_order import ItemIdOrder
 from topnrank.models.topnrank.model import TopNRank
 from topnrank.models.topnrank.recipe import requested_task
 
@@ -36,6 +37,8 @@ class Row:
     model: Model | Competitor
     parameters: dict[str, Any]
     """As JSON"""
+    kind: str
+    """The name of the model"""
 
     def deciding_parameters(self) -> dict[str, Any]:
         """The parameters that decide what is computed."""
@@ -84,8 +87,10 @@ def common_task(models: Models) -> Task:
     return "rated" if tasks == {"rated"} else "catalog"
 
 
-def make_rows(models: Models, *, controls: bool, times: bool, task: Task) -> tuple[Row, ...]:
-    """Named rows in the given order, then the controls that are missing; `times` says whether the data have timestamps.
+def make_rows(models: Models, *, controls: bool, times: bool, task: Task, ids: bool = False) -> tuple[Row, ...]:
+    """Named rows in the given order, then the controls that are missing.
+
+    `times` says whether the data have timestamps, `ids` whether item ids tell something of an order that is asked for.
 
     A TopNRank whose task is open gets `task`.
     """
@@ -95,17 +100,23 @@ def make_rows(models: Models, *, controls: bool, times: bool, task: Task) -> tup
     for place, model in enumerate(given):
         if isinstance(model, TopNRank) and requested_task(model) is None:
             given[place] = type(model)(**model.get_params() | {"task": task})
-    names = [str(name) for name in models] if named else [name_of(model) for model in given]
-    rows = [Row(name, model, parameters_of(model)) for name, model in zip(names, given, strict=True)]
+    kinds = [str(getattr(model, "name", type(model).__name__)) for model in given]
+    names = [str(name) for name in models] if named else kinds
+    rows = [Row(name, model, parameters_of(model), kind) for name, model, kind in zip(names, given, kinds, strict=True)]
     if len(set(names)) < len(names):
         rows = _with_distinct_names(rows)
     if controls:
-        for kind in CONTROLS:
+        for kind in (*CONTROLS, *([ItemIdOrder] if ids else [])):
             if (times or kind is not RecentPopularity) and not any(isinstance(row.model, kind) for row in rows):
                 control = kind()
                 taken = any(row.name == control.name for row in rows)
                 rows.append(
-                    Row(f"{control.name} (control)" if taken else control.name, control, parameters_of(control))
+                    Row(
+                        f"{control.name} (control)" if taken else control.name,
+                        control,
+                        parameters_of(control),
+                        control.name,
+                    )
                 )
     if not rows:
         raise ParameterError("compare needs at least one model, got none")

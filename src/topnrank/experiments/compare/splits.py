@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, TypeGuard
+from typing import Any
 
 import pyarrow as pa
 
@@ -12,9 +12,9 @@ from topnrank.evaluation.metrics import OWN, Metric
 from topnrank.evaluation.splits import Split
 
 
-def is_given(split: object) -> TypeGuard[Sequence[Split]]:
-    """Whether the parts themselves are given, not how to make them."""
-    return isinstance(split, tuple | list)
+def varies(split: Any) -> bool:
+    """Whether each repeat has a split of its own."""
+    return takes_seed(split) if callable(split) else len(split) > 1
 
 
 def given_splits(splits: Any) -> tuple[Split, ...]:
@@ -52,16 +52,14 @@ def split_by(function: Callable[..., Any], data: Interactions, seed: int) -> Spl
     return train, test
 
 
-def takes_seed(function: object) -> bool:
+def takes_seed(function: Callable[..., Any]) -> bool:
     """Whether a function has the parameter `seed`."""
-    return callable(function) and "seed" in inspect.signature(function).parameters
+    return "seed" in inspect.signature(function).parameters
 
 
 def name_of_split(split: Any) -> str:
-    """The split in words; of one that is given with a digest, so that another one is told from it."""
-    if isinstance(split, str):
-        return split
-    if is_given(split):
+    """A split of the caller in words, with a digest, so that another one is told from it."""
+    if not callable(split):
         return "given: " + ", ".join(f"{train.fingerprint()[:8]}/{test.fingerprint()[:8]}" for train, test in split)
     inner = getattr(split, "func", split)  # of functools.partial
     name = str(getattr(inner, "__name__", type(split).__name__))

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from topnrank._checks import one_of, require_integer
-from topnrank._typing import Float32Array, FloatArray, IntArray
+from topnrank._typing import Float32Array, FloatArray, Int64Array, IntArray
 from topnrank.data.feedback.by_name import feedback_from, feedback_from_dict
 from topnrank.data.feedback.liked import LikedRule, Relevant, rule_for
 from topnrank.data.feedback.policies import Feedback
@@ -43,6 +43,7 @@ from topnrank.models.parameters import (
 )
 from topnrank.models.presentation import TrainingHistory
 from topnrank.models.serving.explain import Contributions, OneHistory, history_contributions
+from topnrank.models.serving.similar import Cosine, beside_neighbors
 from topnrank.scorers import Factors, History, Scorer
 from topnrank.training import Callback, Optimizer, make_optimizer
 
@@ -235,8 +236,11 @@ class FactorModel(Model):
 
     @property
     def recipe_(self) -> Recipe:
-        """The recipe that the model was fitted by."""
-        return self.fitted.cached(Recipe, self.resolve)
+        """The recipe that the model was fitted by, with vectors as long as they are: `set_params` may say otherwise."""
+        return self.fitted.cached(Recipe, self._recipe_of_fitted)
+
+    def _recipe_of_fitted(self) -> Recipe:
+        return self.resolve().with_factors(self.item_factors_.shape[1])
 
     def weigh(self, data: Interactions) -> Interactions:
         """Other rows, weighted as the training rows were; what has no feedback types stays as it is."""
@@ -315,6 +319,15 @@ class FactorModel(Model):
     def score_histories(self, indptr: IntArray, items: IntArray, values: FloatArray | None) -> Float32Array:
         """Scores for users never seen: the history sum, or a vector fitted under the model's own objective."""
         return score_histories(self, indptr, items, values)
+
+    def item_similarity(self, items: Int64Array) -> Float32Array | None:
+        """Cosines of item vectors beside neighbor weights; None without neighbors."""
+        if (neighbors := neighbor_term(self.fitted)) is None:
+            return None
+        weights = np.zeros((items.size, len(self.item_map)), np.float32)
+        for row, item in enumerate(items):
+            neighbors.add_history(weights[row], np.array([item]), np.ones(1))
+        return beside_neighbors(Cosine(self.item_factors_)(items), weights, items)
 
     def contributions(self, history: OneHistory, targets: IntArray) -> Contributions:
         """What each item of a history gives to the scores of other items; exact, for user_representation="history"."""

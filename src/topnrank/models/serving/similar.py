@@ -27,11 +27,11 @@ def similar(model: Model, side: str, asked: Any, n: int) -> pa.Table:
     numbers = model.item_numbers(asked) if side == "item" else model.user_numbers(asked)
     names = IdColumn(side, model.item_ids_ if side == "item" else model.user_ids_)
     one = np.ndim(np.asarray(asked, dtype=object)) == 0
-    item_similarity = _Cosine(vectors) if probe is None and vectors is not None else model.item_similarity
+    item_similarity = Cosine(vectors) if probe is None and vectors is not None else model.item_similarity
     return pa.concat_tables(list(_blocks(item_similarity, names, numbers, n, one)))
 
 
-class _Cosine:
+class Cosine:
     """Cosines between some rows and all rows of `vectors`."""
 
     def __init__(self, vectors: FloatArray) -> None:
@@ -39,8 +39,24 @@ class _Cosine:
         self.vectors, self.norms = vectors, np.maximum(norms, np.finfo(np.float32).tiny)
 
     def __call__(self, rows: Int64Array) -> Float32Array:
+        """(len(rows), n) cosines."""
         cosine = (self.vectors[rows] @ self.vectors.T) / (self.norms[rows, None] * self.norms)
         return np.asarray(cosine, np.float32)
+
+
+def beside_neighbors(cosines: Float32Array, weights: Float32Array, items: Int64Array) -> Float32Array:
+    """Cosines of vectors plus what neighbor weights say, (len(items), n_items), each as a share of its largest value.
+
+    Both are needed: the vectors know what weights of few neighbors do not, and where neighbors carry a model its vectors may
+    hold next to nothing (docs/results/similar.md).
+    """
+    rows = np.arange(items.size)
+    total = np.zeros_like(cosines)
+    for part in (cosines, weights):
+        part[rows, items] = 0.0
+        largest = np.abs(part).max(axis=1, keepdims=True)
+        total += np.divide(part, largest, out=np.zeros_like(part), where=largest > 0)
+    return total
 
 
 def _blocks(

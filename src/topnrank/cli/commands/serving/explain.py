@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from topnrank.cli.files import titled, titles_of
-from topnrank.cli.options import HISTORY, TITLES, ModelFile, option, with_options
+from topnrank.cli.options import HISTORY, TITLE_COLUMNS, TITLES, ModelFile, option, with_options
 from topnrank.cli.output import Output, list_table
 from topnrank.cli.values import parse_history
 from topnrank.errors import ParameterError
@@ -19,6 +19,7 @@ class ExplainOptions:
     history: str | None = option(None, HISTORY, metavar="ITEM=RATING,...")
     n: int = option(10, "Rows of the table; JSON has all of them.", "-n", "--n")
     titles: str | None = option(None, TITLES, metavar="FILE")
+    title_columns: str | None = option(None, TITLE_COLUMNS, metavar="ITEM,TITLE", show_default="by usual names")
 
 
 @with_options
@@ -40,9 +41,9 @@ def explain(model_file: ModelFile, options: ExplainOptions, output: Output) -> N
     if options.n < 1:
         raise ParameterError(f"-n must be an integer of at least 1, got {options.n}")
     model = tnr.load(model_file)
-    history = None if options.history is None else parse_history(options.history)
+    history = None if options.history is None else parse_history(options.history, model.item_map)
     table = model.explain(options.user, options.item, history=history).select(["part", "what", "because"])
-    rows = titled(table, titles_of(options.titles, model), "because").to_pylist()
+    rows = titled(table, titles_of(options.titles, model, options.title_columns), "because").to_pylist()
     score = sum(row["part"] for row in rows)
     _show(rows, score, options, output)
     output.result({"user": options.user, "item": options.item, "score": score, "parts": rows})

@@ -12,7 +12,7 @@ from topnrank.cli.files import (
     titled,
     titles_of,
 )
-from topnrank.cli.options import HISTORY, TITLES, ModelFile, option, with_options
+from topnrank.cli.options import HISTORY, TITLE_COLUMNS, TITLES, ModelFile, option, with_options
 from topnrank.cli.output import Output, list_table
 from topnrank.cli.values import parse_history, split_list
 from topnrank.errors import DataError, ParameterError
@@ -88,6 +88,7 @@ class ListOptions:
         show_default="print a table",
     )
     titles: str | None = option(None, TITLES, metavar="FILE")
+    title_columns: str | None = option(None, TITLE_COLUMNS, metavar="ITEM,TITLE", show_default="by usual names")
     keep_seen: bool = option(False, "Also recommend items the user was trained on.", "--keep-seen")
     unknown: str = option(
         "error", "Users the model does not know: error, popular (items with most training rows) or skip."
@@ -185,10 +186,10 @@ def recommend(
     elif target.all:
         raise ParameterError("--all writes to a file: add --output FILE.parquet (or .csv, .jsonl)")
     model = tnr.load(model_file)
-    titles = titles_of(options.titles, model)
+    titles = titles_of(options.titles, model, options.title_columns)
     arguments = options.arguments() | filters.arguments()
     if target.history is not None:
-        users, arguments["history"] = None, parse_history(target.history)
+        users, arguments["history"] = None, parse_history(target.history, model.item_map)
     else:
         if target.histories is not None:
             arguments["histories"] = tnr.read(target.histories)
