@@ -3,15 +3,17 @@
     TOPNRANK_DATA=folder python benchmarks/order.py [ml-1m ...] [--numbers FILE] [--page-only]
 
 Of each user the last item by time is asked for, among all items but those of the user's training rows (nothing is
-sampled). Every row counts, whatever its rating; a user and item with several rows count once, by the latest. Amazon Video
-Games: of users with at least 5 rows, in the order of the file's column `position`; elsewhere of all users with two items.
-Items of one moment are in random order, on MovieLens drawn anew for each split; the other sets have nearly no such items,
-and one split.
+sampled). Every row counts, whatever its rating; a user and item with several rows count once, by the latest. Items of one
+moment are in random order, on MovieLens 1M drawn anew for each of three splits. "File order": ties in the order of the file,
+as published numbers have it. "Global time": the latest fifth of the rows is asked for, of users and items with training
+rows. "LRURec's protocol" (Amazon Video Games): the last item of all users with three rows, the last but one taken from
+training and known to the models when they are asked; settings by the last items of what is left. "Again": plays, visits and
+purchases count each time; the last event of each user is asked for among all items, the seen ones too.
 
-Settings: those of Transitions and NextItemRidge are "auto", which `fit` resolves on held-out last items of its training
-rows; recency of NeighborRidge is chosen on the last items of the training rows. Where there are several splits, all is
-chosen on the training rows of the first, some of which are test rows of the others. The test rows are used once. CPU
-seconds are of one thread.
+Settings: those that are "auto" are resolved by `fit` on held-out last items of its training rows; recency of NeighborRidge,
+lambda of EASE and the weight of repeats are chosen on the last items of the training rows. Where there are several splits,
+all is chosen on the training rows of the first, some of which are test rows of the others. The test rows are used once. CPU
+seconds are of one thread, on a machine that was busy with other work.
 """
 
 import argparse

@@ -124,8 +124,8 @@ def page(results: list[Result], seed: int) -> str:
     lines = [
         "# Faults",
         "",
-        'What `make torture ARGS="--full"` found: fuzzed input against readers of Python\'s own, damaged and crafted files, a '
-        "fault and a kill at every write of every command, threads and forks. Every outcome but the ones called FAILED is "
+        'What `make torture ARGS="--full"` found: fuzzed input against readers of Python\'s own, damaged and crafted files, '
+        "a fault and a kill at every write of every command, threads and forks. Every outcome but the ones called FAILED is "
         "allowed: a right answer, or one sentence. What is promised, and what is not: [Faults](../how-to/faults.md).",
         "",
         f"Seed {seed}; {facts}.",
@@ -148,8 +148,8 @@ def _meanings() -> list[str]:
     return [
         "- Input is *right* where the rows are those that another reader finds (Python's csv and json, Arrow), *read* where "
         "that one refuses the file or two readers may differ, and *refused* in one sentence; undamaged input must be right.",
-        "- A damaged file is *refused* or gives the *same answers*; a crafted one, whose checksums are right, is *refused* or "
-        "*usable*: no crash, finite scores, and no error but one sentence in any request.",
+        "- A damaged file is *refused* or gives the *same answers*; a crafted one, whose checksums are right, is *refused* "
+        "or *usable*: no crash, finite scores, and no error but one sentence in any request.",
         f"- The commands are {', '.join(COMMANDS)}. Every call that writes in their folder is counted, whoever makes it "
         "(Python, Arrow, safetensors, SQLite), and each one meets each fault. Then a command ends with *one sentence* and "
         "exit code 1 (2 where it may not write before it begins), or *went on* because it did not need that call; files are "

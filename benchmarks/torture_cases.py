@@ -4,7 +4,6 @@ It prints number and outcome of each case: one word for what is allowed ("right"
 An END of -1 means all cases there are, of campaigns that know them.
 """
 
-import os
 import sys
 import tempfile
 import warnings
@@ -59,7 +58,7 @@ CAMPAIGNS = {
         "kills before, in and after a write, then the same command again",
         60,
         -1,
-        listed=lambda: writes.cases(writes.KILLS),
+        listed=writes.kills,
         run_listed=writes.killed_write,
         needs_disk=True,
     ),
@@ -67,7 +66,7 @@ CAMPAIGNS = {
         "faults at writes (disk full, quota, I/O error, read-only, no permission), then the same command again",
         100,
         -1,
-        listed=lambda: writes.cases(writes.FAULTS),
+        listed=writes.faults,
         run_listed=writes.failing_write,
         needs_disk=True,
     ),
@@ -80,7 +79,7 @@ def run_batch(name: str, seed: int, first: int, end: int) -> None:
     listed = campaign.listed() if campaign.listed is not None else []
     order = np.random.default_rng([seed, number]).permutation(len(listed)) if seed else np.arange(len(listed))
     for case in range(first, len(listed) if end < 0 else end):
-        with tempfile.TemporaryDirectory(prefix="torture-", dir=_memory()) as folder:
+        with tempfile.TemporaryDirectory(prefix="torture-", dir=writes.memory()) as folder:
             try:
                 if campaign.run is not None:
                     outcome = campaign.run(np.random.default_rng([seed, number, case]), Path(folder))
@@ -90,11 +89,6 @@ def run_batch(name: str, seed: int, first: int, end: int) -> None:
             except Exception as error:
                 outcome = f"FAILED: {type(error).__name__}: {error}"
         print(case, " ".join(outcome.splitlines())[:400], flush=True)
-
-
-def _memory() -> str | None:
-    """A folder in memory, where there is one: what is tried is not the disk itself."""
-    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
 if __name__ == "__main__":

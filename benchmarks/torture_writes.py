@@ -22,7 +22,7 @@ import threading
 import zipfile
 from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -41,37 +41,37 @@ class Command:
     """A command that writes; `{}` in its arguments is the folder."""
 
     arguments: Sequence[str]
-    first: Sequence[str] = field(default=())
-    """Run before, without faults: makes the files that are written over"""
+    first: Sequence[str] = ()
+    """Run before, without faults: makes the files that are written over, or gone on with"""
+    forget: int = 0
+    """So many cells of a comparison that are then removed, to be computed again"""
+    faults: str = "FQIRP"
+    kills: str = "BMA"
 
 
 _TRAIN = ["train", "{}/ratings.csv", "-q", "--set", "task=rated", "--set", "factors=3", "--set", "epochs=3"]
+_SAVE = ["-o", "{}/new.safetensors"]
 _LISTS = ["recommend", "{}/model.safetensors", "--all", "-q", "-o"]
+_COMPARE = ["compare", "{}/ratings.csv", "--models", "popularity", "--repeats", "1", "-q", "--folder", "{}/cells"]
+_TUNE = ["tune", "{}/ratings.csv", "-m", "ease", "-q", "--study", "{}/study.db", "--save-params", "{}/best.json"]
+_TABLE = ["reproduce", "table4", "--data", "{}/ratings.csv", "--repeats", "1", "-q", "--folder", "{}/cells"]
 COMMANDS = {
-    "train": Command([*_TRAIN, "--holdout", "0.3", "-o", "{}/new.safetensors"]),
+    "train": Command([*_TRAIN, *_SAVE, "--holdout", "0.3"]),
     "train over a file": Command(
-        [*_TRAIN, "-o", "{}/new.safetensors"],
-        first=["train", "{}/ratings.csv", "-q", "-m", "random", "-o", "{}/new.safetensors"],
+        [*_TRAIN, *_SAVE], first=["train", "{}/ratings.csv", "-q", "--set", "seed=9", "-m", "random", *_SAVE]
     ),
-    "checkpoint": Command([*_TRAIN, "-o", "{}/new.safetensors", "--checkpoint", "{}/run"]),
-    "recommend to Parquet": Command([*_LISTS, "{}/lists.parquet"]),
-    "recommend to CSV": Command([*_LISTS, "{}/lists.csv"]),
-    "recommend over a file": Command([*_LISTS, "{}/lists.jsonl"], first=[*_LISTS, "{}/lists.jsonl", "-n", "1"]),
+    "train with a checkpoint": Command([*_TRAIN, *_SAVE, "--checkpoint", "{}/run"]),
+    "recommend --all to Parquet": Command([*_LISTS, "{}/lists.parquet"]),
+    "recommend --all to CSV": Command([*_LISTS, "{}/lists.csv"]),
+    "recommend --all over a file": Command([*_LISTS, "{}/lists.jsonl"], first=[*_LISTS, "{}/lists.jsonl", "-n", "1"]),
     "evaluate": Command(["evaluate", "{}/model.safetensors", "{}/ratings.csv", "-q", "--per-user", "{}/users.csv"]),
-    "compare": Command(
-        ["compare", "{}/ratings.csv", "--models", "popularity", "--repeats", "1", "-q", "--folder", "{}/cells"]
-        + ["--report", "{}/r.html", "--markdown", "{}/r.md", "--csv", "{}/r.csv", "--latex", "{}/r.tex"]
-    ),
-    "tune": Command(
-        ["tune", "{}/ratings.csv", "-m", "ease", "--trials", "2", "-q", "--study", "{}/study.db"]
-        + ["--save-params", "{}/best.json"]
-    ),
-    "reproduce": Command(
-        ["reproduce", "table4", "--data", "{}/ratings.csv", "--repeats", "1", "-q", "--folder", "{}/cells"]
-        + ["--report", "{}/table.html", "--markdown", "{}/table.md"]
-    ),
     "data fetch": Command(["data", "fetch", "ml-latest-small", "-q"]),
     "data describe": Command(["data", "describe", "ml-latest-small", "-q", "--plot", "{}/plot.svg"]),
+    "compare": Command([*_COMPARE, "--markdown", "{}/r.md", "--csv", "{}/r.csv", "--latex", "{}/r.tex"]),
+    "compare, the page": Command([*_COMPARE, "--report", "{}/r.html"], first=_COMPARE),
+    "reproduce": Command([*_TABLE, "--markdown", "{}/table.md"], first=_TABLE, forget=2),
+    "tune, going on": Command([*_TUNE, "--trials", "2"], first=[*_TUNE, "--trials", "1"]),
+    "tune, a new study": Command([*_TUNE, "--trials", "1"], faults="F", kills="B"),
 }
 
 
@@ -87,15 +87,19 @@ class Case:
         return f"{self.command}, call {self.at} ({log_of(self.command)[self.at - 1]}), {self.how}"
 
 
-def cases(faults: dict[str, str]) -> list[Case]:
+def faults() -> list[Case]:
     """All of them: each call of each command with each of the faults that it can meet."""
-    return [
-        Case(name, at, how)
-        for name in COMMANDS
-        for at, kind in enumerate(log_of(name), start=1)
-        for how, kinds in faults.items()
-        if kind in kinds
-    ]
+    return [case for name, command in COMMANDS.items() for case in _of(name, FAULTS, command.faults)]
+
+
+def kills() -> list[Case]:
+    """The same for kills."""
+    return [case for name, command in COMMANDS.items() for case in _of(name, KILLS, command.kills)]
+
+
+def _of(name: str, meets: dict[str, str], hows: str) -> list[Case]:
+    calls = enumerate(log_of(name), start=1)
+    return [Case(name, at, how) for at, kind in calls for how in hows if kind in meets[how]]
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -168,13 +172,32 @@ def _run_forked(command: Sequence[str], folder: Path, at: int = 0, how: str = "-
     return Ended(**json.loads(said)) if said else Ended(-os.WTERMSIG(status), "", "")
 
 
-def prepare(command: Command, folder: Path) -> None:
-    """What the command reads, and the files it writes over."""
-    for file, content in _inputs().items():
+def prepare(name: str, folder: Path) -> None:
+    """What the command reads, and the files that it writes over or goes on with."""
+    for file, content in _prepared(name).items():
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
         (folder / file).write_bytes(content)
-    if command.first:
-        ended = _run_forked(command.first, folder)
-        assert ended.code == 0, ended.said
+
+
+@cache
+def _prepared(name: str) -> dict[str, bytes]:
+    """These files, by their paths."""
+    command = COMMANDS[name]
+    with tempfile.TemporaryDirectory(prefix="torture-", dir=memory()) as made:
+        folder = Path(made)
+        for file, content in _inputs().items():
+            (folder / file).write_bytes(content)
+        if command.first:
+            ended = _run_forked(command.first, folder)
+            assert ended.code == 0, ended.said
+        for file in sorted(folder.glob("cells/cell-*"))[: command.forget]:
+            file.unlink()
+        return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def memory() -> str | None:
+    """A folder in memory, where there is one: what is tried is not the disk itself."""
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
 @cache
@@ -232,19 +255,18 @@ def clean(name: str) -> Clean:
 
     os.environ["TOPNRANK_MIRROR"] = _mirror()
     Checkpoint.__init__.__kwdefaults__["seconds"] = 0.0  # a checkpoint after each round
-    with tempfile.TemporaryDirectory(
-        prefix="torture-", dir=Path("/dev/shm") if Path("/dev/shm").is_dir() else None
-    ) as made:
-        folder = Path(made)
-        prepare(COMMANDS[name], folder)
-        before = contents(folder)
-        _run(COMMANDS[name].arguments, folder)  # the first time what libraries keep for themselves is written, too
-        shutil.rmtree(folder)
-        folder.mkdir()
-        prepare(COMMANDS[name], folder)
-        ended = _run_forked(COMMANDS[name].arguments, folder)
-        assert ended.code == 0, ended.said
-        return Clean(ended.log, before, contents(folder))
+    for run in (
+        _run,
+        _run_forked,
+    ):  # the first time in this process, where libraries write what they keep for themselves
+        with tempfile.TemporaryDirectory(prefix="torture-", dir=memory()) as made:
+            folder = Path(made)
+            prepare(name, folder)
+            before = contents(folder)
+            ended = run(COMMANDS[name].arguments, folder)
+            assert ended.code == 0, ended.said
+            after = contents(folder)
+    return Clean(ended.log, before, after)
 
 
 def log_of(name: str) -> str:
@@ -262,8 +284,10 @@ class TornError(Exception):
 
 def contents(folder: Path) -> dict[str, Any]:
     """What each file says, without seconds and dates; locks and inputs left out."""
+    studies = {file.name: content_of(file) for file in folder.glob("*.db")}  # SQLite first rolls back what was cut off
     files = [file for file in sorted(folder.rglob("*")) if file.is_file() and not file.name.endswith(".lock")]
-    return {str(file.relative_to(folder)): content_of(file) for file in files if file.name not in _inputs()}
+    rest = {str(file.relative_to(folder)): file for file in files if file.name not in {*_inputs(), *studies}}
+    return studies | {name: content_of(file) for name, file in rest.items()}
 
 
 def content_of(file: Path) -> Any:
@@ -281,7 +305,8 @@ def content_of(file: Path) -> Any:
         if file.suffix == ".db":
             return _trials(file)
         if file.suffix in (".html", ".md", ".tex") or file.name == "r.csv":
-            return re.sub(r"[-+]?\d[\d.,e+-]*", "0", file.read_text())  # with seconds and dates in it
+            text = re.sub(r"[-+]?\d[\d.,e+-]*", "0", file.read_text())  # it has seconds and dates in it
+            return re.sub(r"[\s-]+", " ", text)
         return file.read_bytes()
     except (ModelFileError, sqlite3.DatabaseError, UnicodeDecodeError) as error:
         raise TornError(f"{file.name}: {error}") from error
@@ -303,7 +328,10 @@ def _trials(file: Path) -> list[Any]:
         tables = {name for (name,) in database.execute("select name from sqlite_master")}
         if not {"trial_values", "trial_params"} <= tables:
             return []
-        query = "select value, param_name, param_value from trial_values join trial_params using (trial_id)"
+        query = (
+            "select value, param_name, param_value from trials join trial_values using (trial_id) "
+            "join trial_params using (trial_id) where state = 'COMPLETE'"
+        )
         return sorted(database.execute(query).fetchall())
     finally:
         database.close()
@@ -316,7 +344,7 @@ def _trials(file: Path) -> list[Any]:
 def failing_write(case: Case, folder: Path) -> str:
     """A fault: one sentence and exit code 1, files old or new, nothing else left; the same command is right afterwards."""
     command = COMMANDS[case.command]
-    prepare(command, folder)
+    prepare(case.command, folder)
     ended = _run_forked(command.arguments, folder, case.at, case.how)
     if len(ended.log) < case.at:
         return "not reached"
@@ -329,7 +357,7 @@ def failing_write(case: Case, folder: Path) -> str:
 def killed_write(case: Case, folder: Path) -> str:
     """A kill: files are old or new; the same command then ends as if nothing had been, and nothing is left."""
     command = COMMANDS[case.command]
-    prepare(command, folder)
+    prepare(case.command, folder)
     ended = _run_forked(command.arguments, folder, case.at, case.how)
     if ended.code != -signal.SIGKILL:
         return "not reached"

@@ -24,6 +24,7 @@ from .data import (
 )
 from .errors import (
     DataError as DataError,
+    DiskError as DiskError,
     DivergenceError as DivergenceError,
     InputError as InputError,
     ModelFileError as ModelFileError,

@@ -1,5 +1,6 @@
 """Faults around a command: nowhere to write, no one to read, damaged small files."""
 
+import errno
 import os
 import stat
 import subprocess
@@ -26,6 +27,19 @@ def test_info_verifies_on_demand(folder, run, monkeypatch):
     content[content.index(b"u1")] ^= 1  # an id: in a large file nothing else can tell
     (folder / "m.safetensors").write_bytes(content)
     run("info", folder / "m.safetensors", "--verify").assert_refused("m.safetensors", "by its checksum")
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EACCES])
+def test_a_disk_that_fails_under_way_is_exit_code_1_and_a_wrong_path_2(folder, run, monkeypatch, code):
+    def failing(*_):
+        raise OSError(code, os.strerror(code))
+
+    before, command = (folder / "m.safetensors").read_bytes(), ("train", folder / "ratings.csv", "-m", "random", "-q")
+    monkeypatch.setattr("topnrank.io.atomic.os.fsync", failing)
+    done = run(*command, "-o", folder / "m.safetensors")
+    assert (done.code, done.err.count("\n")) == (1, 1)
+    assert (folder / "m.safetensors").read_bytes() == before
+    run(*command, "-o", folder / "nowhere" / "m.safetensors").assert_refused("create its folder")
 
 
 def test_devices_are_not_replaced(folder, run):

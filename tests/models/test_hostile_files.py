@@ -232,6 +232,39 @@ def test_choices_that_no_training_makes_are_refused(files, tmp_path, chosen):
     refused(crafted(files / "catalog", tmp_path / "crafted", facts={"info": facts["info"] | {"chosen": chosen}}))
 
 
+@pytest.mark.parametrize("kind", ["history", "factors", "catalog"])
+def test_a_length_of_vectors_that_is_not_that_of_the_arrays_changes_nothing(files, tmp_path, kind):
+    """`set_params` may say anything of the next fit: vectors of new users have the length of those that are there."""
+    facts, _ = read_file(files / kind, "model")
+    history = [(item, 4.0) for item in DATA.items.ids[:3].tolist()]
+    answer = load(files / kind).recommend(history=history)
+    other = crafted(files / kind, tmp_path / "crafted", facts={"parameters": facts["parameters"] | {"factors": 40}})
+    assert load(other).recommend(history=history).equals(answer)
+
+
+@pytest.mark.parametrize(
+    "info",
+    [
+        {"liked": {}},
+        {"liked": {"at": "x"}},
+        {"liked": {"at": 4.0, "more": 1}},
+        {"value": None},
+        {"half_life_days": "soon"},
+    ],
+    ids=str,
+)
+def test_facts_that_histories_need_are_refused(files, tmp_path, info):
+    facts, _ = read_file(files / "history", "model")
+    kept = {name: value for name, value in (facts["info"] | info).items() if value is not None}
+    refused(crafted(files / "history", tmp_path / "crafted", facts={"info": kept}))
+
+
+@pytest.mark.parametrize("penalties", [None, [], [1.0], [0.0, 1.0]], ids=str)
+def test_penalties_that_are_none_of_ease_are_refused(files, tmp_path, penalties):
+    facts, _ = read_file(files / "ease", "model")
+    refused(crafted(files / "ease", tmp_path / "crafted", facts={"info": facts["info"] | {"penalties": penalties}}))
+
+
 def test_text_ids_that_do_not_divide_their_text_are_refused(tmp_path):
     names = np.array([f"i{number}" for number in range(N_ITEMS)], object)
     data = Interactions.from_arrays(DATA.user_index, names[DATA.indices])

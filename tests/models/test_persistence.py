@@ -39,11 +39,11 @@ def path(tmp_path):
 def test_a_write_that_fails_leaves_the_old_file(path, monkeypatch):
     before = path.read_bytes()
 
-    def full(tensors, file, metadata):
+    def full(file, tensors, metadata):
         file.write_bytes(b"half of it")
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("topnrank.io.tensors.save_file", full)
+    monkeypatch.setattr("topnrank.io.tensors._write", full)
     with pytest.raises(OutputError, match=r"the disk is full.*nothing was overwritten"):
         Popularity().fit(TEST).save(path)
     assert path.read_bytes() == before

@@ -206,7 +206,7 @@ def test_a_batch_has_an_answer_or_a_problem_for_each(client, model):
         {"user": model.user_ids_[0].item(), "n": 2},
     ]
     parts = client.post("/v1/recommend/batch", json={"requests": requests}).json()["answers"]
-    assert [part["status"] for part in parts] == [200, 422, 200]
+    assert [part["status"] for part in parts] == [200, 404, 200]
     assert "there is no model 'nothing'" in parts[1]["problem"]["detail"]
     assert [row["item"] for row in parts[0]["answer"]["items"]] == model.recommend(history=HISTORY, n=3)[
         "item"
@@ -222,7 +222,7 @@ WRONG = [
     ({"history": [{"item": 1, "rating": "good"}]}, 422, "history[0].rating: expected"),
     ({"history": [{"item": 1, "type": "adore"}]}, 422, "the model knows no type 'adore'"),
     ({"history": [1], "hystory": [1]}, 422, "unknown field `hystory`"),
-    ({"history": [1], "model": "films2"}, 422, "there is no model 'films2'"),
+    ({"history": [1], "model": "films2"}, 404, "there is no model 'films2'"),
     ({"history": [{"item": 1, "rating": 1}], "model": "linear"}, 422, "no item of this history counts as liked"),
     ({"history": [1], "model": "popular", "explain": 1}, 422, "does not build scores from the items of a history"),
 ]

@@ -32,6 +32,8 @@ class FileServer:
     statuses: dict[str, int] = field(default_factory=dict)
     wrong_start: bool = False
     chunked: bool = False
+    length: str | None = None
+    """Sent as Content-Length in place of the right one."""
 
     def paths(self) -> list[str]:
         """What was asked for, in order."""
@@ -96,7 +98,7 @@ class _Handler(BaseHTTPRequestHandler):
         if start:
             first = start - 1 if served.wrong_start else start
             self.send_header("Content-Range", f"bytes {first}-{len(content) - 1}/{len(content)}")
-        headers = tags | {"Content-Length": str(len(content) - start)}
+        headers = tags | {"Content-Length": served.length or str(len(content) - start)}
         for name in served.sends:
             self.send_header(name, headers[name])
         if served.chunked:

@@ -21,6 +21,8 @@ COMMANDS = {
     "explain": ("serving.explain", "Show which of a user's items pulled an item up or down."),
     "serve": ("serve", "Serve models over HTTP, with a page where people see them work."),
     "warmup": ("warmup", "Compile the kernels now, for containers and new machines."),
+    "refresh": ("refresh", "Take new events into a model; servers swap to it."),
+    "events": ("events", "Export the events that a server stores."),
     "info": ("info", "Show what is in a model file or in a file of interactions."),
     "models": ("info", "List the models, or one's hyper-parameters."),
     "reproduce": ("reproduce", "Run a table of the paper again, beside its published numbers."),

@@ -14,8 +14,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from safetensors import SafetensorError
-
 from topnrank.errors import DiskError, OutputError
 from topnrank.io.paths import Location, RemotePath, parse_path, temporary_name
 
@@ -51,22 +49,10 @@ def write_atomically(path: Location, write: Callable[[Path], object]) -> None:
             write(temporary.path)
             with temporary.path.open("rb+") as file:
                 os.fsync(file.fileno())
-            mode = temporary.usual_mode
-            with suppress(FileNotFoundError):
-                old = target.stat()
-                mode = stat.S_IMODE(old.st_mode)
-                if hasattr(os, "chown"):
-                    with suppress(OSError):
-                        os.chown(temporary.path, old.st_uid, old.st_gid)
-            os.chmod(temporary.path, mode)
+            _hand_on(target, temporary)
             os.replace(temporary.path, target)
-        with suppress(OSError):  # the new name lasts through a loss of power, where the system can
-            folder = os.open(target.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
-    except (OSError, SafetensorError) as error:
+        _sync_folder(target.parent)
+    except OSError as error:
         raise output_error(_why_unwritable(path, error), error) from error
 
 
@@ -120,6 +106,19 @@ def _temporary(target: Path) -> Iterator[_Temporary]:
         path.unlink(missing_ok=True)
 
 
+def _hand_on(target: Path, temporary: _Temporary) -> None:
+    """Gives the new file the permissions of the old one, and its owner where that is allowed."""
+    try:
+        old = target.stat()
+    except FileNotFoundError:
+        os.chmod(temporary.path, temporary.usual_mode)
+        return
+    if hasattr(os, "chown"):
+        with suppress(OSError):
+            os.chown(temporary.path, old.st_uid, old.st_gid)
+    os.chmod(temporary.path, stat.S_IMODE(old.st_mode))
+
+
 def _remove_left_behind(target: Path) -> None:
     """Removes temporary files of `target` whose writers are dead."""
     begin, _, _ = temporary_name(target.name).rsplit(".", 2)
@@ -132,6 +131,16 @@ def _remove_left_behind(target: Path) -> None:
                     file.unlink()
 
 
+def _sync_folder(folder: Path) -> None:
+    """Makes the new name last through a loss of power, where the system can."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
 def _write_remote(target: RemotePath, write: Callable[[Path], object]) -> None:
     target.require_folder()  # before the work
     try:
@@ -139,7 +148,7 @@ def _write_remote(target: RemotePath, write: Callable[[Path], object]) -> None:
             temporary = Path(folder, target.name)
             write(temporary)
             target.put(temporary)
-    except (OSError, SafetensorError) as error:
+    except OSError as error:
         if "No space left" in str(error) or "os error 28" in str(error):
             where = tempfile.gettempdir()
             raise DiskError(

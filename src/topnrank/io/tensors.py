@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from safetensors.numpy import save_file
 
 from topnrank._typing import FloatArray, IdArray, Int64Array
 from topnrank.errors import ModelFileError
@@ -41,6 +40,7 @@ _DTYPES = {
     "BOOL": np.dtype(np.bool_),
 }
 """The types of safetensors that NumPy has."""
+_NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 
 
 def write_file(path: Location, kind: str, arrays: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
@@ -49,7 +49,27 @@ def write_file(path: Location, kind: str, arrays: Mapping[str, Any], facts: Mapp
     checksums = {name: _checksum(array) for name, array in sorted(tensors.items())}
     head = {"kind": kind, "format": FORMAT, **facts, "checksums": checksums}
     header = {"topnrank": json.dumps(head | {"checksum": _checksum_of_head(head, tensors)})}
-    write_atomically(path, lambda temporary: save_file(tensors, temporary, metadata=header))
+    write_atomically(path, lambda temporary: _write(temporary, tensors, header))
+
+
+def _write(path: Path, tensors: Arrays, metadata: Mapping[str, str]) -> None:
+    """Writes a safetensors file: length of the header, header, numbers, the widest first so that all are aligned.
+
+    Not by `safetensors.save_file`, which writes a further file beside it that a killed process leaves behind for ever.
+    """
+    entries: dict[str, Any] = {"__metadata__": dict(metadata)}
+    ordered, begin = sorted(tensors.items(), key=lambda item: (-item[1].itemsize, item[0])), 0
+    for name, array in ordered:
+        end = begin + array.nbytes
+        entries[name] = {"dtype": _NAMES[array.dtype], "shape": array.shape, "data_offsets": [begin, end]}
+        begin = end
+    header = json.dumps(entries, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % 8)
+    with path.open("wb") as file:
+        file.write(len(header).to_bytes(8, "little"))
+        file.write(header)
+        for _, array in ordered:
+            file.write(_bytes_of(array))
 
 
 def read_file(
@@ -117,7 +137,11 @@ def _without_checksums(content: _Content, *, whole: bool) -> tuple[dict[str, Any
 
 
 def _checksum(array: AnyArray) -> str:
-    return hashlib.blake2b(array.reshape(-1).view(np.uint8), digest_size=16).hexdigest()  # type: ignore[arg-type]
+    return hashlib.blake2b(_bytes_of(array), digest_size=16).hexdigest()
+
+
+def _bytes_of(array: AnyArray) -> memoryview:
+    return array.reshape(-1).view(np.uint8).data
 
 
 def _checksum_of_head(facts: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> str:

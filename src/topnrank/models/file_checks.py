@@ -74,8 +74,7 @@ def check_fitted(model: Model, fitted: Fitted) -> None:
     for name in _needed(model, fitted):
         if name not in fitted.arrays:
             raise KeyError(name)
-    # a TypeError or ParameterError for what no training chooses
-    explicit = type(model)(**model.get_params() | (fitted.info.chosen or {}))
+    explicit = _with_choices(model, fitted.info.chosen or {})
     if COUNTS in fitted.arrays:
         _check_links(explicit, fitted)
     if LAST in fitted.arrays:
@@ -87,6 +86,13 @@ def check_fitted(model: Model, fitted: Fitted) -> None:
             raise ValueError(f"{name} holds numbers that are not finite")
     if NEIGHBORS in fitted.arrays:
         _check_range(NEIGHBORS, fitted.arrays[NEIGHBORS].reshape(-1), len(fitted.items))
+
+
+def _with_choices(model: Model, chosen: Mapping[str, Any]) -> Model:
+    """The model with the settings that were chosen in training; a TypeError or ParameterError where none chooses so."""
+    if chosen.get("epochs") == 0 and type(chosen["epochs"]) is int:  # the factors were not worth a single round
+        chosen = {**chosen, "epochs": 1}
+    return type(model)(**{**model.get_params(), **chosen})
 
 
 def _check_facts(model: Model, fitted: Fitted) -> None:
@@ -102,12 +108,8 @@ def _check_facts(model: Model, fitted: Fitted) -> None:
         raise ValueError(f"info.half_life_days cannot be {info.half_life_days!r:.60}")
     if model.name == "ease" and (len(info.penalties or ()) != 2 or min(info.penalties or ()) <= 0):
         raise ValueError("info.penalties must be two numbers above 0")
-    if hasattr(model, "user_representation"):
-        if info.value is None:
-            raise ValueError("info.value does not say what the numbers of a history are")
-        width = fitted.arrays["item_factors"].shape[-1]
-        if model.get_params()["factors"] != width:
-            raise ValueError(f"item_factors has {width} columns, the parameters say {model.get_params()['factors']}")
+    if hasattr(model, "user_representation") and info.value is None:
+        raise ValueError("info.value does not say what the numbers of a history are")
 
 
 def _check_links(explicit: Any, fitted: Fitted) -> None:

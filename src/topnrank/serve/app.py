@@ -1,12 +1,13 @@
 """The application: what all requests share, and the way from a path to an endpoint."""
 
 import logging
+import os
 import re
 import time
-import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import unquote
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -19,9 +20,10 @@ from starlette.routing import Route as StarletteRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from topnrank.serve import lists
+from topnrank.serve.batching import Batcher
 from topnrank.serve.catalog import Facts
-from topnrank.serve.endpoints import events, explain, items, operate, recommend
-from topnrank.serve.endpoints.base import PROBLEM, Endpoint, problem_answer, respond
+from topnrank.serve.endpoints import events, explain, inference, items, operate, recommend
+from topnrank.serve.endpoints.base import PROBLEM, QUOTED_SLASH, Endpoint, problem_answer, respond
 from topnrank.serve.endpoints.page import FOLDER, Page
 from topnrank.serve.keys import Keys
 from topnrank.serve.metrics import Metrics
@@ -33,7 +35,7 @@ from topnrank.serve.store.base import EventStore, open_store
 from topnrank.serve.wire import Answer, RecommendRequest
 
 LOG = logging.getLogger("topnrank.serve")
-ROUTES = [*recommend.ROUTES, *items.ROUTES, *explain.ROUTES, *events.ROUTES, *operate.ROUTES]
+ROUTES = [*recommend.ROUTES, *items.ROUTES, *explain.ROUTES, *events.ROUTES, *operate.ROUTES, *inference.ROUTES]
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
 SECURITY = [
     (b"x-content-type-options", b"nosniff"),
@@ -51,14 +53,15 @@ class Server:
         self.metrics = Metrics()
         self.models = Models(settings.models, Facts.read(settings.items))
         self.store: EventStore | None = None
-        self.openapi = document(ROUTES, with_keys=bool(self.keys))
+        self.batcher = Batcher(settings.batch_window_ms) if settings.batch_window_ms else None
+        self.openapi = document(ROUTES, list(settings.models), with_keys=bool(self.keys))
         self.started = time.time()
         for live in self.models.live.values():
             self._measure(live)
 
     async def answer(self, request: RecommendRequest) -> Answer:
         """A list."""
-        answer = await lists.answer(self.models.get(request.model), request, self.store)
+        answer = await lists.answer(self.models.get(request.model), request, self.store, self.batcher)
         if answer.unknown_items:
             self.metrics.unknown_items.inc(len(answer.unknown_items))
         return answer
@@ -115,8 +118,11 @@ class Shell:
                 request_id = value
             elif name == b"host":
                 host = value
-        request_id = request_id or uuid.uuid4().hex.encode()
+        request_id = request_id or os.urandom(12).hex().encode()
         scope["request_id"] = request_id.decode()
+        if b"%2" in scope.get("raw_path", b""):
+            parts = re.split(b"%2[fF]", scope["raw_path"])
+            scope["path"] = QUOTED_SLASH.join(unquote(part.decode("latin-1")) for part in parts)
         begin, status = time.perf_counter(), 0
 
         async def send_with_headers(message: Message) -> None:
@@ -149,6 +155,14 @@ def _name(host: bytes) -> str:
     return text.rpartition("]")[0].lstrip("[") if text.startswith("[") else text.partition(":")[0]
 
 
+class _NotAllowed:
+    """The ASGI application for methods that a path does not take."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See the class."""
+        raise HTTPException(405)
+
+
 async def _as_problem(request: Request, error: Exception) -> Response:
     """What the router refuses: a path or a method that there is not."""
     assert isinstance(error, HTTPException)
@@ -158,7 +172,13 @@ async def _as_problem(request: Request, error: Exception) -> Response:
     }
     problem = ProblemError(error.status_code, sentence.get(error.status_code, "the request cannot be followed"))
     raw = problem_answer(problem, request.scope)
-    return Response(raw.content, raw.status, headers=error.headers, media_type=PROBLEM)
+    headers = {"allow": ", ".join(_allowed(request.scope["path"]))} if error.status_code == 405 else error.headers
+    return Response(raw.content, raw.status, headers=headers, media_type=PROBLEM)
+
+
+def _allowed(path: str) -> list[str]:
+    """The methods that there are for a path."""
+    return [route.method for route in ROUTES if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", route.path), path)] or ["GET"]
 
 
 async def _failed(request: Request, error: Exception) -> Response:
@@ -173,6 +193,8 @@ def make_app(settings: Settings) -> Starlette:
     routes: list[BaseRoute] = [
         StarletteRoute(route.path, Endpoint(server, route), methods=[route.method], name=route.name) for route in ROUTES
     ]
+    for path in dict.fromkeys(route.path for route in ROUTES):  # before the page, which takes all paths
+        routes.append(StarletteRoute(path, _NotAllowed(), methods=None))
     if settings.page and (FOLDER / "index.html").exists():
         routes.append(Mount("/", Page(), name="page"))
     middleware = [Middleware(Shell, server=server)]

@@ -3,11 +3,11 @@
 Without `popularity` and `diversity` a list is that of `model.recommend`, to the bit: the same scores by the same kernels.
 """
 
-import secrets
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from msgspec import UNSET
@@ -29,6 +29,9 @@ from topnrank.serve.tastes import (
     words_of_user,
 )
 from topnrank.serve.wire import MAX_HISTORY, Answer, GroupLimit, Listed, Reason, RecommendRequest, Taste
+
+if TYPE_CHECKING:
+    from topnrank.serve.batching import Batcher
 
 POOL = 100
 """The best items among which `diversity` chooses, or five times the list if that is more."""
@@ -71,7 +74,8 @@ async def known_of(served: Served, taste: Taste, store: EventStore | None) -> Kn
     number = user_number(model, taste.user)
     kept = None
     if store is not None:
-        through = served.events_through.get(store.identity, 0)
+        # nothing was trained on of a user without training rows
+        through = 0 if number < 0 else served.events_through.get(store.identity, 0)
         kept = await store.of_user(str(taste.user), through, MAX_HISTORY)
         if kept.forgotten > served.events_through.get(f"{store.identity} forgotten", 0):
             number = -1
@@ -108,11 +112,17 @@ def score(served: Served, known: Known, *, seen_too: bool) -> Scored:
     return Scored(served.scores_of_user(known.user, seen_too=seen_too), source)
 
 
-async def answer(served: Served, request: RecommendRequest, store: EventStore | None) -> Answer:
+async def answer(
+    served: Served, request: RecommendRequest, store: EventStore | None, batcher: "Batcher | None" = None
+) -> Answer:
     """The answer to a request for a list."""
     begin = time.perf_counter()
     known = await known_of(served, request, store)
-    scored = score(served, known, seen_too=not request.exclude_seen)
+    seen_too = not request.exclude_seen
+    if batcher is not None and known.history is not None and batcher.takes(served):
+        scored = Scored(await batcher.scores(served, known.history, seen_too=seen_too), "history")
+    else:
+        scored = score(served, known, seen_too=seen_too)
     scores, unknown = scored.scores, list(known.unknown)
     if (banned := _banned(served, request, unknown)) is not None:
         np.copyto(scores, np.float32(np.nan), where=banned)
@@ -128,7 +138,7 @@ def answer_of(
 ) -> Answer:
     """A list with where it comes from; `begin` is when the work on it began."""
     return Answer(
-        id=f"r_{secrets.token_hex(8)}",
+        id=f"r_{os.urandom(8).hex()}",
         model=served.name,
         version=served.version,
         source=source,

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from topnrank._typing import Float32Array, Float64Array, Int64Array
-from topnrank.errors import InputError, ModelFileError, ParameterError
+from topnrank.errors import InputError, ModelFileError, ParameterError, UnknownIdError
 from topnrank.io.tensors import fingerprint_of_head
 from topnrank.models.base import Model
 from topnrank.models.linear.neighbors import NEIGHBORS, WEIGHTS
@@ -250,14 +250,14 @@ class Models:
         self._watcher: asyncio.Task[None] | None = None
 
     def get(self, name: str | None) -> Served:
-        """The model of that name as it is now, the first one for None; ParameterError where there is none."""
+        """The model of that name as it is now, the first one for None; UnknownIdError where there is none."""
         return self.holder(name).current
 
     def holder(self, name: str | None) -> LiveModel:
         """See `get`."""
         found = self.live.get(self.first if name is None else name)
         if found is None:
-            raise ParameterError(f"there is no model {name!r}; the models: {', '.join(self.live)}")
+            raise UnknownIdError(f"there is no model {name!r}; the models: {', '.join(self.live)}")
         return found
 
     def watch(self, seconds: float, changed: Any = None) -> None:

@@ -16,13 +16,21 @@ TAGS = {
     "recommend": "Lists of the best items, and why.",
     "items": "The catalog.",
     "events": "What users do; it counts in the next answer.",
+    "open inference protocol": "Version 2, for KServe, Seldon, Triton and their clients.",
     "server": "Models, health and metrics.",
 }
+_SOMEBODY = {
+    "anyOf": [
+        {"required": ["user"], "properties": {"user": {"type": ["string", "integer"]}}},
+        {"required": ["history"], "properties": {"history": {"type": "array", "minItems": 1}}},
+    ]
+}
+"""A user, a history, or both: the rule that a struct cannot say."""
 _REF = "#/components/schemas/{name}"
-_PLACE = re.compile(r"\{(\w+)(?::path)?\}")
+_PLACE = re.compile(r"\{(\w+)\}")
 
 
-def document(routes: Sequence[Route], *, with_keys: bool) -> bytes:
+def document(routes: Sequence[Route], models: Sequence[str], *, with_keys: bool) -> bytes:
     """The document as JSON."""
     kinds = [
         Problem,
@@ -32,8 +40,7 @@ def document(routes: Sequence[Route], *, with_keys: bool) -> bytes:
     by_kind = dict(zip(dict.fromkeys(kinds), schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
-        path = _PLACE.sub(r"{\1}", route.path)
-        paths.setdefault(path, {})[route.method.lower()] = _operation(route, by_kind, with_keys)
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, by_kind, models, with_keys)
     security = {
         "bearer": {"type": "http", "scheme": "bearer"},
         "key": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
@@ -53,23 +60,26 @@ def document(routes: Sequence[Route], *, with_keys: bool) -> bytes:
     return msgspec.json.encode(whole)
 
 
-def _operation(route: Route, by_kind: dict[Any, Any], with_keys: bool) -> dict[str, Any]:
+def _operation(route: Route, by_kind: dict[Any, Any], models: Sequence[str], with_keys: bool) -> dict[str, Any]:
     summary, _, more = (inspect.getdoc(route.handler) or "").partition("\n")
     content = {JSON: {"schema": {"type": "object"} if route.answer is None else by_kind[route.answer]}}
     if route.path == "/metrics":
         content = {"text/plain": {"schema": {"type": "string"}}}
     operation: dict[str, Any] = {
-        "operationId": route.handler.__name__,
+        "operationId": f"{'oip_' * route.plain_errors}{route.handler.__name__}",
         "tags": [route.tag],
         "summary": summary,
         "responses": {str(route.status): {"description": "As asked.", "content": content}},
     }
     if more.strip():
         operation["description"] = " ".join(more.split())
-    if parameters := [*_path_parameters(route), *_query_parameters(route)]:
+    if parameters := [*_path_parameters(route, models), *_query_parameters(route)]:
         operation["parameters"] = parameters
     if route.body is not None:
-        bodies = {JSON: {"schema": by_kind[route.body]}}
+        schema = by_kind[route.body]
+        if "history" in route.body.__struct_fields__:
+            schema = {"allOf": [schema, _SOMEBODY]}
+        bodies = {JSON: {"schema": schema}}
         if route.lines is not None:
             bodies[NDJSON] = {"schema": {"type": "string", "description": "One JSON object on each line."}}
         operation["requestBody"] = {
@@ -77,6 +87,9 @@ def _operation(route: Route, by_kind: dict[Any, Any], with_keys: bool) -> dict[s
             "content": bodies,
         }
     problem = {"content": {PROBLEM: {"schema": by_kind[Problem]}}}
+    if route.plain_errors:
+        error = {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}
+        problem = {"content": {JSON: {"schema": error}}}
     for status in sorted({*_problems(route), *([401, 403] if with_keys and route.scope else []), *route.problems}):
         operation["responses"][str(status)] = {"description": TITLES[status], **problem}
     if with_keys and route.scope is not None:
@@ -91,7 +104,7 @@ def _problems(route: Route) -> set[int]:
     if route.body is not None:
         found |= {400, 413, 415, 422}
     if route.query is not None:
-        found |= {400, 422}
+        found |= {400, 404, 422}
     if "{" in route.path:
         found |= {404, 422}
     if route.scope is not None and route.tag == "recommend":
@@ -99,9 +112,11 @@ def _problems(route: Route) -> set[int]:
     return found
 
 
-def _path_parameters(route: Route) -> list[dict[str, Any]]:
-    schema = {"type": "string", "minLength": 1, "maxLength": MAX_ID}
-    return [{"name": name, "in": "path", "required": True, "schema": schema} for name in _PLACE.findall(route.path)]
+def _path_parameters(route: Route, models: Sequence[str]) -> list[dict[str, Any]]:
+    schemas: dict[str, Any] = {"model": {"type": "string", "enum": list(models)}}
+    usual = {"type": "string", "minLength": 1, "maxLength": MAX_ID}
+    names = _PLACE.findall(route.path)
+    return [{"name": one, "in": "path", "required": True, "schema": schemas.get(one, usual)} for one in names]
 
 
 def _query_parameters(route: Route) -> list[dict[str, Any]]:

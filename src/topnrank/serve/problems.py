@@ -29,6 +29,11 @@ class ProblemError(Exception):
 class StoreUnavailableError(Exception):
     """The event store cannot be read or written now; the sentence says why."""
 
+    def __init__(self, sentence: str, *, for_good: bool = False) -> None:
+        super().__init__(sentence)
+        self.for_good = for_good
+        """Whether it will not pass by itself"""
+
 
 INTERNAL = (
     "something went wrong in the server, which has logged it under this request id; the request may be tried again"

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 ONE_THREAD = ("NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 DRAIN_SECONDS = 30
 """Requests that run when the server is told to stop have so long."""
+KEEP_ALIVE_SECONDS = 75
+"""Longer than proxies keep an idle connection, so that none sends into one that is being closed."""
 HEALTH_SECONDS = 60
 """A worker that is silent for so long is replaced."""
 CONCURRENT = 1000
@@ -52,6 +54,7 @@ def run(settings: Settings, host: str, port: int) -> None:
             server_header=False,
             log_config=log_config(),
             limit_concurrency=CONCURRENT,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=DRAIN_SECONDS,
             timeout_worker_healthcheck=HEALTH_SECONDS,
             ws="none",

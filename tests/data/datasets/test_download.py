@@ -49,6 +49,19 @@ def test_a_whole_file(server: FileServer, target: Path) -> None:
     assert len(server.asked) == 1
 
 
+def test_what_a_killed_download_left_is_removed_by_the_next(server: FileServer, target: Path) -> None:
+    target.parent.mkdir(parents=True)
+    (target.parent / ".a.zip.0123456789ab.part").write_bytes(CONTENT[:HALF])
+    fetch(server, target)
+    assert left_over(target) == ["a.zip"]
+
+
+def test_a_length_that_is_no_number_is_one_sentence(server: FileServer, target: Path) -> None:
+    server.length = "abc"
+    with pytest.raises(DataError, match=r"a\.zip: .*(cannot be understood|cannot be reached)"):
+        fetch(server, target)
+
+
 @pytest.mark.parametrize("chunked", [False, True])
 def test_a_broken_connection_is_tried_again(chunked: bool, server: FileServer, target: Path) -> None:
     server.breaks, server.chunked = [HALF, 1000], chunked

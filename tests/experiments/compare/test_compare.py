@@ -84,6 +84,22 @@ def test_other_splits(split, test_part, parts):
     assert made.settings["seeds_vary"].startswith("the models")
 
 
+def test_the_last_session_the_rule_for_ties_and_the_control_of_ids():
+    rows = [(user, (5 * user + item) % 90, 100 * item + 5000 * (item > 5)) for user in range(60) for item in range(9)]
+    users, items, times = (list(column) for column in zip(*rows, strict=True))
+    data = Interactions.from_arrays(users, items, timestamps=times)
+    settings = {"repeats": 1, "metrics": "ndcg@10", "protocol": "catalog"}
+    with pytest.warns(topnrank.TopNRankWarning, match="item ids tell something of the order"):
+        made = compare([EASE()], data, split="last-session", test=1000, **settings)
+    assert made.facts["test_rows"] == [3 * 60]
+    assert "item-id-order" in made.models
+    assert made.facts["order"].startswith("0% of the rows share their moment")
+    tied = Interactions.from_arrays(users, items, timestamps=[0] * len(times))
+    assert "item-id-order" not in compare([EASE()], tied, split="last", **settings).models
+    with pytest.raises(DataError, match="share their moment"):
+        compare([EASE()], tied, split="last", ties="error", **settings)
+
+
 def test_the_protocol_is_what_the_models_are_trained_for():
     settings = {"repeats": 1, "metrics": "mrr", "controls": False}
     assert compare([small()], DATA, **settings).protocols == ("rated",)

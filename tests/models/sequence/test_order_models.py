@@ -191,3 +191,59 @@ def test_the_control_follows_the_ids():
     assert model.recommend(1, n=3)["item"].to_pylist() == [40]
     assert model.recommend(1, n=4, exclude_seen=False)["item"].to_pylist() == [20, 30, 40, 10]
     assert model.recommend(history=[30, 10], n=2)["item"].to_pylist() == [20, 40]
+
+
+@pytest.mark.parametrize("model", BOTH[1:])
+def test_new_rows_are_learned_from_by_the_settings_that_were_chosen(model):
+    data = chains()
+    late = data.user_index >= 200
+    old, new = data.take(~late), data.take(late)
+    ours, whole = model.fit(old).partial_fit(new), type(model)(**model.get_params()).fit(data)
+    assert_allclose(ours.score_block(np.arange(220, 230)), whole.score_block(np.arange(220, 230)), rtol=1e-5, atol=1e-6)
+    model.partial_fit(Interactions.from_arrays([9999, 9999], [3, 77], timestamps=[1, 2]))  # a new user, a new item
+    assert model.recommend(9999, n=30)["item"].to_pylist()
+    with pytest.raises(DataError, match="with timestamps"):
+        model.partial_fit(Interactions.from_arrays([1, 1], [1, 2]))
+
+
+def test_neighbors_stand_beside_as_they_are_alone():
+    data = chains()
+    plain = Transitions(**GIVEN).fit(data)
+    beside = Transitions(**GIVEN, undirected=2.0, recency=4.0).fit(data)
+    alone = tnr.NeighborRidge(neighbors=100, regularization=80.0, recency=4.0).fit(data)
+    users = np.arange(50)
+    expected = plain.score_block(users) + 2.0 * alone.score_block(users)
+    assert_allclose(beside.score_block(users), expected, rtol=1e-4, atol=1e-5)
+    kinds = {row["what"] for row in beside.explain(history=[3, 10], item=11).to_pylist()}
+    assert kinds == {"transitions", "undirected", "bias"}
+
+
+def test_what_is_popular_of_late_stands_beside():
+    rows = [(user, item, 10**8 * (item >= 10) + user) for user in range(40) for item in range(20) if (user + item) % 3]
+    users, items, times = (list(column) for column in zip(*rows, strict=True))
+    data = Interactions.from_arrays(users, items, timestamps=times)
+    scores = Transitions(**GIVEN, recent_popularity=100.0).fit(data).score_history(np.array([0]), None)
+    assert scores[10:].min() > scores[:10].max()
+
+
+def test_pauses_fade_what_came_before():
+    plain, half = (Transitions(**GIVEN, half_life=one).fit(chains(users=50)) for one in (None, 1000.0))
+    one, other = (model.score_history(np.array([10]), None)[11] for model in (plain, half))
+    assert 0 < other < one  # users take a step every 1000 seconds
+    data = Interactions.from_arrays([1] * 3 + [2] * 3, [1, 2, 3] * 2, timestamps=[0, 1, 2, 0, 10**9, 10**9 + 1])
+    model = Transitions(**GIVEN, sessions=100.0, across_sessions=0.0, undirected=1.0).fit(data)
+    first = model.item_map.index([1])[0]
+    past = model.fitted.arrays["seen_past"][model.fitted.indices == first]
+    assert past[0].all()
+    assert not past[1].any()  # what is behind a pause is no past for scores, either
+
+
+def test_items_that_are_taken_again():
+    rows = [(user, item, time) for user in range(60) for time, item in enumerate((user + k) % 12 for k in range(6))]
+    users, items, times = (list(column) for column in zip(*rows, strict=True))
+    counts = [9.0 if item == (user + 1) % 12 else 1.0 for user, item in zip(users, items, strict=True)]
+    data = Interactions.from_arrays(users, items, weights=counts, timestamps=times)
+    model = Transitions(**GIVEN, repeats=100.0, feedback="weights").fit(data)
+    often, last = model.recommend(5, n=2, exclude_seen=False)["item"].to_pylist()
+    assert (often, last) == (6, 10)  # what was taken nine times, then what was taken last
+    assert "repeats" in {row["what"] for row in model.explain(user=5, item=6).to_pylist()}

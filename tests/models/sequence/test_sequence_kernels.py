@@ -10,7 +10,8 @@ from topnrank.models.sequence.choice import HeldOutLast, coordinate_search
 from topnrank.models.sequence.counts import count
 from topnrank.models.sequence.links import LinkScores, links_of, side_by_side
 from topnrank.models.sequence.next_item_ridge import climb
-from topnrank.models.sequence.ridge import NextItemSystem, ridge_past
+from topnrank.models.sequence.parts import Part, summed
+from topnrank.models.sequence.ridge import AllFeatures, NextItemSystem, ridge_past
 from topnrank.models.sequence.timeline import HeadAndTail, Timeline, decayed
 
 ITEMS, DECAYS = 9, np.array([0.0, 0.7, 0.9])
@@ -66,6 +67,17 @@ def test_the_ridge_is_the_least_squares_solution_on_its_features(decays, plain):
         expected = reference.next_item_weights(line.events, H, item, features, penalty * system.unit)
         assert_allclose(W[features, item], expected, rtol=2e-4, atol=2e-5)
         assert np.count_nonzero(W[:, item]) <= len(features)
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_all_features_at_once_are_the_least_squares_solution(plain):
+    line, penalty = timeline(seed=3, plain=plain), 2.0
+    unit = float((line.events.wanted * line.events.past**2).mean())
+    W = dense(AllFeatures.of(line, DECAYS, longest=1000).solve(penalty), 3 * ITEMS)
+    H = reference.pasts(line.events, DECAYS, ITEMS)
+    for item in range(ITEMS):
+        expected = reference.next_item_weights(line.events, H, item, np.arange(3 * ITEMS), penalty * unit)
+        assert_allclose(W[:, item], expected, rtol=1e-3, atol=1e-5)
 
 
 def test_features_are_the_nearest_of_each_scale():
@@ -134,6 +146,15 @@ def test_held_out_items_are_the_last_and_ranked_without_the_others():
         above = sum(other > row[wanted] for other in others) + 0.5 * sum(other == row[wanted] for other in others)
         gains.append(1 / np.log2(above + 2))
     assert held.ndcg(links, np.zeros(ITEMS), past) == pytest.approx(np.mean(gains))
+
+
+def test_sums_of_parts_are_judged_as_one_by_one():
+    held = HeldOutLast.of(timeline(seed=4, plain=True))
+    rest = held.rest
+    parts = [Part(count(rest, window, 1.0), np.arange(ITEMS) / 10, np.ones((len(rest.rows), 1))) for window in (1, 3)]
+    both = summed([parts[0], parts[1].times(0.5)])
+    values = held.values(parts, [[1.0, 0.0], [1.0, 0.5]])
+    assert_allclose(values, [held.ndcg(*parts[0]), held.ndcg(*both)])
 
 
 def test_no_user_has_items_enough():

@@ -132,16 +132,24 @@ class ExperimentOptions:
         "rated: rank each user's own test items (the paper). catalog: rank all items. Or both. auto: rated if all "
         "models are trained for that, else catalog.",
     )
-    split: str = option("per-user", "per-user (at random), last (each user's last items) or time (the latest rows).")
+    split: str = option(
+        "per-user",
+        "per-user (at random), last (each user's last items), last-session (each user's last session) or time (the latest "
+        "rows).",
+    )
     test: str | None = option(
         None,
-        "Fraction of rows to test on; with --split last the number of items; with --train the file of the test rows.",
+        "Fraction of rows to test on; with --split last the number of items, with last-session the pause in seconds that "
+        "ends one; with --train the file of the test rows.",
         metavar="NUMBER|FILE",
-        show_default="0.5 per-user, 1 last, 0.2 time",
+        show_default="0.5 per-user, 1 last, 1800 last-session, 0.2 time",
     )
+    ties: str = option("random", "With --split last, items of one moment: random, item (by id) or error.")
     seed: int = option(0, "Seed of the first split.")
     controls: bool = option(
-        True, "Add item-mean, popularity, random and, with times, recent-popularity.", "--controls/--no-controls"
+        True,
+        "Add item-mean, popularity, random and, with times, recent-popularity and item-id-order.",
+        "--controls/--no-controls",
     )
 
     def arguments(self, *, fixed: bool) -> dict[str, Any]:

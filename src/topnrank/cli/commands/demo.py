@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "ndcg@20")
 READERS = (1, 2, 3)
 """Positions of the users whose lists are shown."""
-FILE = "demo.safetensors"
+FILE, TITLES_FILE = "demo.safetensors", "demo.items.csv"
 SETTINGS = "Every model at its default settings, none tuned to these made-up data; tuning would help the trained ones."
 
 
@@ -28,6 +28,10 @@ def demo(
     folder: Annotated[
         str, typer.Option("--output", "-o", metavar="FOLDER", help=f"Where to save the model, {FILE}.")
     ] = ".",
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Then serve the model, with a page to try it on; needs 'topnrank[serve]'.")
+    ] = False,
+    port: Annotated[int, typer.Option("--port", help="Port of --serve.")] = 8000,
 ) -> None:
     """Train, compare and recommend on embedded data.
 
@@ -39,9 +43,14 @@ def demo(
     Examples:
       topnrank demo
       topnrank demo --output /tmp --json
+      topnrank demo --serve
     """
     import topnrank as tnr
 
+    if serve:
+        from topnrank.serve import require_packages
+
+        require_packages()
     path = str(Path(folder) / FILE)
     require_writable(path)
     data = tnr.demo_data()
@@ -55,6 +64,7 @@ def demo(
     model = _models()["Top-N-Rank (default)"]
     fit(model, data, {}, output)
     model.save(path)
+    titles = _write_titles(Path(folder) / TITLES_FILE)
     lists = _lists(model, data)
     for one in lists:
         rows = [[str(row["rank"]), row["title"], f"{row['score']:.3f}"] for row in one["items"]]
@@ -65,8 +75,42 @@ def demo(
         f"  topnrank recommend {path} --user {model.user_ids_[0]}",
         f"  topnrank info {path}",
         "  topnrank train YOUR-RATINGS.csv -o mine.safetensors --holdout 0.5",
+        f"  topnrank serve {path} --items {titles}      (a page to try it on; or all at once: topnrank demo --serve)",
     )
     output.result({"data": describe(data), "results": results, "recommendations": lists, "file": path})
+    if serve:
+        _serve(path, titles, folder, port, output)
+
+
+def _write_titles(path: Path) -> str:
+    """The films' titles, years and genres as a file of items."""
+    import csv
+    import io
+
+    import topnrank as tnr
+    from topnrank.io.atomic import write_text
+
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["item", "title", "year", "group"])
+    for item, whole in tnr.demo_titles().items():
+        title, _, genre = whole.rpartition(", ")
+        name, _, year = title.rpartition(" (")
+        writer.writerow([item, name, year.rstrip(")"), genre])
+    write_text(path, text.getvalue())
+    return str(path)
+
+
+def _serve(path: str, titles: str, folder: str, port: int, output: Output) -> None:
+    """The page on the demo's films, with a control beside the model, until Ctrl-C."""
+    import topnrank as tnr
+    from topnrank.cli.commands.serve import ServeOptions
+    from topnrank.cli.commands.serve import serve_models as start
+
+    control = str(Path(folder) / "popularity.safetensors")
+    tnr.Popularity().fit(tnr.demo_data()).save(control)
+    events = str(Path(folder) / "demo.events.db")
+    start([path, control], ServeOptions(items=titles, events=events, port=port, workers=1), output)
 
 
 def _models() -> "dict[str, Model]":

@@ -73,6 +73,11 @@ def serve(
       topnrank serve movies.safetensors --host 0.0.0.0 --api-keys keys.txt --events postgresql://db/topnrank
       curl -s localhost:8000/v1/recommend -H 'Content-Type: application/json' -d '{"history": [1193, 661], "n": 5}'
     """
+    serve_models(models, options, output)
+
+
+def serve_models(models: list[str], options: ServeOptions, output: Output) -> None:
+    """Serves until it is told to stop."""
     from topnrank.serve import require_packages
 
     require_packages()

@@ -13,7 +13,15 @@ from topnrank._typing import Float64Array
 from topnrank.data.feedback.liked import LikedRule
 from topnrank.data.interactions import Interactions
 from topnrank.errors import TopNRankError, TopNRankWarning
-from topnrank.evaluation import Evaluation, Ranker, evaluate, split_last, split_per_user, split_time
+from topnrank.evaluation import (
+    Evaluation,
+    Ranker,
+    evaluate,
+    split_last,
+    split_last_session,
+    split_per_user,
+    split_time,
+)
 from topnrank.evaluation.foreign import CompetitorRanker
 from topnrank.evaluation.metrics import Metric
 from topnrank.evaluation.splits import Split
@@ -23,9 +31,9 @@ from topnrank.experiments.compare.rows import Row
 from topnrank.experiments.compare.splits import split_by
 from topnrank.models.base import Model
 
-SPLITS = ("per-user", "last", "time")
-DEFAULT_TEST = {"per-user": 0.5, "last": 1, "time": 0.2}
-"""How much each split holds out by default."""
+SPLITS = ("per-user", "last", "last-session", "time")
+DEFAULT_TEST = {"per-user": 0.5, "last": 1, "last-session": 1800.0, "time": 0.2}
+"""How much each split holds out by default; of sessions the pause in seconds that ends one."""
 WARM_UP_USERS = 50
 
 
@@ -38,7 +46,7 @@ class Plan:
     split: str | Callable[..., Split] | tuple[Split, ...]
     """A name, a function of the data, or (train, test) for each repeat in turn"""
     test: float
-    """A fraction of the rows, or with the split "last" a number of items"""
+    """A fraction of the rows; with the split "last" a number of items, with "last-session" the pause that ends a session"""
     seed: int
     relevant: LikedRule | None
     """One rule for all models; None: weights above 0, else every row"""
@@ -49,6 +57,8 @@ class Plan:
     split_name: str
     splits_vary: bool
     """Whether each repeat has a split of its own; else the models' seeds differ"""
+    ties: str
+    """With the split "last": the rule for items of one moment"""
     one_thread: bool
     """Whether every cell runs on one thread, because several cells run at a time"""
 
@@ -60,7 +70,7 @@ class Plan:
             "data": self.data.fingerprint(),
             "topnrank": __version__,
             "split": self.split_name,
-            **{name: getattr(self, name) for name in ("test", "seed")},
+            **{name: getattr(self, name) for name in ("test", "seed", "ties")},
             "relevant": None if self.relevant is None else str(self.relevant),
             "protocols": list(self.protocols),
             "metrics": [one.name if one.function is None else one.identity() for one in self.measured],
@@ -106,7 +116,9 @@ class Runner:
             elif callable(plan.split):
                 self._parts = split_by(plan.split, plan.data, plan.seed + repeat)
             elif plan.split == "last":
-                self._parts = split_last(plan.data, test=cast(int, plan.test), seed=plan.seed)
+                self._parts = split_last(plan.data, test=cast(int, plan.test), ties=plan.ties, seed=plan.seed)
+            elif plan.split == "last-session":
+                self._parts = split_last_session(plan.data, gap=plan.test)
             elif plan.split == "time":
                 self._parts = split_time(plan.data, test=plan.test)
             else:

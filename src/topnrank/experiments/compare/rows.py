@@ -18,6 +18,7 @@ from topnrank.models.factor.model import FactorModel
 from topnrank.models.factor.recipe import Task
 from topnrank.models.persistence import encode
 from topnrank.models.registry import MODELS
+from topnrank.models.sequence.item_id_order import ItemIdOrder
 from topnrank.models.topnrank.model import TopNRank
 from topnrank.models.topnrank.recipe import requested_task
 
@@ -86,8 +87,10 @@ def common_task(models: Models) -> Task:
     return "rated" if tasks == {"rated"} else "catalog"
 
 
-def make_rows(models: Models, *, controls: bool, times: bool, task: Task) -> tuple[Row, ...]:
-    """Named rows in the given order, then the controls that are missing; `times` says whether the data have timestamps.
+def make_rows(models: Models, *, controls: bool, times: bool, task: Task, ids: bool = False) -> tuple[Row, ...]:
+    """Named rows in the given order, then the controls that are missing.
+
+    `times` says whether the data have timestamps, `ids` whether item ids tell something of an order that is asked for.
 
     A TopNRank whose task is open gets `task`.
     """
@@ -103,7 +106,7 @@ def make_rows(models: Models, *, controls: bool, times: bool, task: Task) -> tup
     if len(set(names)) < len(names):
         rows = _with_distinct_names(rows)
     if controls:
-        for kind in CONTROLS:
+        for kind in (*CONTROLS, *([ItemIdOrder] if ids else [])):
             if (times or kind is not RecentPopularity) and not any(isinstance(row.model, kind) for row in rows):
                 control = kind()
                 taken = any(row.name == control.name for row in rows)

@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypedDict, Unpack
+from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from topnrank._checks import one_of, require_integer
 from topnrank._progress import progress_bar
 from topnrank.data.feedback.liked import Relevant, rule_for
 from topnrank.data.interactions import Interactions, as_interactions
-from topnrank.data.order import order_facts
+from topnrank.data.order import TIES, order_facts
 from topnrank.errors import DataError, ParameterError, TopNRankWarning
 from topnrank.evaluation.labels import relevance
 from topnrank.evaluation.metrics import DEFAULT_METRICS, Metrics, parse_metrics
@@ -29,12 +29,16 @@ from topnrank.experiments.compare.splits import all_rows, given_splits, name_of_
 METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "ndcg@20")
 
 
+_BY_ITEM = " Items of one moment were taken in the order of their ids, which a model can learn."
+
+
 class CompareOptions(TypedDict, total=False):
     """Options of `compare`, explained there."""
 
     split: str | Callable[..., Split]
     splits: Sequence[Split]
     test: float
+    ties: str
     seed: int
     relevant: Relevant
     controls: bool
@@ -81,18 +85,22 @@ def compare(
     progress
         Show a bar with the time left on standard error.
     split, test
-        "per-user" (a fraction of each user's items at random, default 0.5), "last" (each user's last items, default 1) or
-        "time" (the latest fraction of all rows, default 0.2). Or a function: split(data), or split(data, seed=...) where it
-        has that parameter, returns (train, test).
+        "per-user" (a fraction of each user's items at random, default 0.5), "last" (each user's last items, default 1),
+        "last-session" (each user's last session; `test` is the pause in seconds that ends one, default 1800) or "time" (the
+        latest fraction of all rows, default 0.2). Or a function: split(data), or split(data, seed=...) where it has that
+        parameter, returns (train, test).
     splits
         In place of data: fixed splits [(train, test), ...], a repeat for each.
+    ties
+        With split="last": "random" (default), "item" or "error", see `topnrank.split_last`. How many rows are tied in time,
+        and whether item ids give their order away, stands among the facts of every comparison by time.
     seed
         Seed of the first split.
     relevant
         Lowest rating of a relevant row, the same for all models; "auto": the upper fifth of the scale of all ratings.
     controls
         Whether Random, Popularity, ItemMean and, where the data have times, RecentPopularity are added where they are
-        missing (default).
+        missing (default); and by split "last" or "last-session" ItemIdOrder where ids tell something of the order.
     """
     jobs, repeats = require_integer("jobs", jobs, 1), require_integer("repeats", repeats, 1)
     chosen = one_of("protocol", protocol, ("auto", *PROTOCOLS, "both"))
@@ -104,7 +112,16 @@ def compare(
     plan = _make_plan(data, chosen, metrics, options, one_thread=jobs > 1)
     data = plan.data
     controls, times = options.get("controls", True), data.timestamps is not None
-    rows = make_rows(models, controls=controls, times=times, task="rated" if chosen == "rated" else "catalog")
+    by_order = plan.split in ("last", "last-session") and times and order_facts(data).ids_tell_order
+    task: Literal["rated", "catalog"] = "rated" if chosen == "rated" else "catalog"
+    rows = make_rows(models, controls=controls, times=times, ids=by_order, task=task)
+    if by_order:
+        warnings.warn(
+            "compare: item ids tell something of the order of these data, so that a model may be right for the wrong "
+            "reason; see the facts on order, and how ItemIdOrder does, which knows nothing else",
+            TopNRankWarning,
+            stacklevel=2,
+        )
     identity = plan.identity()
     tasks = [Task.of(row, repeat, identity) for repeat in range(repeats) for row in rows]
     kept = None if folder is None else Folder.open(folder, identity)
@@ -224,6 +241,7 @@ def _make_plan(data: Any, protocol: str, metrics: Metrics, options: CompareOptio
         metrics=tuple(metric.name for metric in parsed),
         split_name=split if usual else name_of_split(split),
         splits_vary=split == "per-user" if usual else varies(split),
+        ties=one_of("ties", options.get("ties", "random"), TIES),
         one_thread=one_thread,
     )
 
@@ -257,8 +275,9 @@ def _facts(plan: Plan, cells: Sequence[Cell]) -> dict[str, Any]:
         "list_lengths": {"min": int(lengths.min()), "median": float(np.median(lengths)), "max": int(lengths.max())},
         "list_length_counts": {str(n): int(c) for n, c in zip(*np.unique(lengths, return_counts=True), strict=True)},
     }
-    if plan.split == "last":
-        facts["order"] = f"{order_facts(data)} Items of one moment were taken in random order (seed {plan.seed})"
+    if plan.split != "per-user":
+        rule = {"random": f" Items of one moment were taken in random order (seed {plan.seed}).", "item": _BY_ITEM}
+        facts["order"] = f"{order_facts(data)}{rule.get(plan.ties, '') if plan.split == 'last' else ''}"
     known = {cell.repeat: cell.facts for cell in reversed(cells) if cell.error is None}
     splits = [known[repeat] for repeat in sorted(known)]
     if not splits:

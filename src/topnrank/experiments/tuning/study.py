@@ -1,6 +1,7 @@
 """A sampler by Optuna (TPE) whose trials may be kept in a file: a search that was killed goes on and ends the same."""
 
 import os
+import sqlite3
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -187,10 +188,16 @@ def _storage(path: str | os.PathLike[str]) -> "BaseStorage":
     try:
         return RDBStorage(f"sqlite:///{quote(str(file))}")
     except (SQLAlchemyError, OptunaError, RuntimeError) as error:
-        reason = str(getattr(error, "orig", None) or error).partition("\n")[0]
+        cause = getattr(error, "orig", None) or error
+        reason = str(cause).partition("\n")[0]
+        if getattr(cause, "sqlite_errorcode", 0) & 0xFF in _DISK_ERRORS:
+            raise DiskError(f"{path}: cannot be written ({reason}); free some space or choose another place") from None
         raise ModelFileError(
             f"{path}: is not a study file of tune, is damaged, or cannot be written ({reason}); give another file"
         ) from None
+
+
+_DISK_ERRORS = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 
 
 def _check_identity(study: "Study", identity: dict[str, Any], path: str | os.PathLike[str] | None) -> None:

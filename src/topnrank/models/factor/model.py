@@ -236,8 +236,11 @@ class FactorModel(Model):
 
     @property
     def recipe_(self) -> Recipe:
-        """The recipe that the model was fitted by."""
-        return self.fitted.cached(Recipe, self.resolve)
+        """The recipe that the model was fitted by, with vectors as long as they are: `set_params` may say otherwise."""
+        return self.fitted.cached(Recipe, self._recipe_of_fitted)
+
+    def _recipe_of_fitted(self) -> Recipe:
+        return self.resolve().with_factors(self.item_factors_.shape[1])
 
     def weigh(self, data: Interactions) -> Interactions:
         """Other rows, weighted as the training rows were; what has no feedback types stays as it is."""

@@ -11,7 +11,7 @@ from topnrank.data.feedback.policies import Feedback
 from topnrank.engines import Problem, State
 from topnrank.losses.base import Objective
 from topnrank.models.factor.prepare import NO_FROZEN_TERMS, FrozenTerms, Selection
-from topnrank.scorers import Scorer, TrainingLists, UpdateRule
+from topnrank.scorers import Factors, History, Scorer, TrainingLists, UpdateRule
 from topnrank.scorers.neighbors import SCALE
 from topnrank.training import AdaGrad, Optimizer, Schedule
 from topnrank.training.schedule import batch_count
@@ -74,6 +74,11 @@ class Recipe:
     def with_liked(self, rule: LikedRule, *, learn: bool) -> Self:
         """With a rule given by the user for measuring, and where the recipe would `learn` likes by a rule, for that too."""
         return replace(self, liked=rule, feedback=rule.policy if learn else self.feedback)
+
+    def with_factors(self, factors: int) -> "Recipe":
+        """With vectors of that length."""
+        assert isinstance(self.scorer, Factors | History)
+        return replace(self, scorer=replace(self.scorer, factors=factors))
 
     def problem(self, lists: TrainingLists, frozen: FrozenTerms = NO_FROZEN_TERMS) -> Problem:
         """Scorer, objective, lists and update rules as the engines take them."""

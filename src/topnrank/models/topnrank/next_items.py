@@ -8,7 +8,6 @@ without order it is kept, and `recommend` gives its lists, for what is asked for
 times of the test rows.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +38,7 @@ AFTER = 0.9
 LINKS = (COUNTS, TARGETS, VALUES)
 FEWEST_USERS = 100
 """Fewer held-out last items say too little to choose by."""
-USUAL: Mapping[str, Any] = {"smoothing": 1.0, "head_share": 0.8, "head_decay": 0.6}
+USUAL: dict[str, Any] = {"smoothing": 1.0, "head_share": 0.8, "head_decay": 0.6}
 """Settings of the counts that are not chosen: they matter little, and each would cost a search."""
 
 

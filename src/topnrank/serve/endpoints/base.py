@@ -7,6 +7,7 @@ application, because a request costs as much here as its arithmetic does.
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger("topnrank.serve")
 JSON, NDJSON, PROBLEM = "application/json", "application/x-ndjson", "application/problem+json"
+QUOTED_SLASH = "\ue02f"
+"""Stands for a slash that was sent as %2F: it belongs to an id, and ends no part of the path."""
 _ENCODER = msgspec.json.Encoder()
 
 
@@ -64,11 +67,13 @@ class Route(NamedTuple):
     problems: tuple[int, ...] = ()
     """Further problems that may come"""
     tag: str = "recommend"
+    plain_errors: bool = False
+    """Errors as {"error": ...}, as the Open Inference Protocol has them"""
 
     @property
     def name(self) -> str:
         """For metrics and the OpenAPI document."""
-        return f"{self.method} {self.path.replace(':path}', '}')}"
+        return f"{self.method} {self.path}"
 
 
 class Endpoint:
@@ -87,6 +92,8 @@ class Endpoint:
             raw = await self._answer(scope, receive)
         except Exception as error:
             raw = problem_answer(error, scope)
+            if self.route.plain_errors:
+                raw = raw._replace(content=_ENCODER.encode({"error": as_problem(error).detail}), content_type=JSON)
         await respond(raw, send)
         self.metrics.observe(raw.status, time.perf_counter() - begin)
 
@@ -94,7 +101,7 @@ class Endpoint:
         route = self.route
         if route.scope is not None:
             self.server.keys.require(route.scope, scope["headers"])
-        path = scope["path_params"]
+        path = {name: value.replace(QUOTED_SLASH, "/") for name, value in scope["path_params"].items()}
         for name, value in path.items():
             check_id(name, value)
         query = None if route.query is None else _query(scope["query_string"], route.query)
@@ -116,11 +123,22 @@ class Endpoint:
             if kind == NDJSON and self.lines is not None:
                 return msgspec.convert({"events": self.lines.decode_lines(body)}, self.route.body, from_attributes=True)
         except msgspec.ValidationError as error:
+            with suppress(ValueError, RecursionError):
+                return msgspec.convert(_whole_numbers(msgspec.json.decode(body)), self.route.body)
             raise ProblemError(422, f"{_sentence(error)}; /openapi.json says what is possible") from None
         except (ValueError, RecursionError) as error:  # DecodeError of msgspec is a ValueError
             raise ProblemError(400, f"the body is not JSON ({str(error).rstrip('.')}); check it") from None
         kinds = JSON if self.lines is None else f"{JSON} or {NDJSON}"
         raise ProblemError(415, f"the body must be JSON; send it with the header Content-Type: {kinds}")
+
+
+def _whole_numbers(value: Any) -> Any:
+    """What was decoded, with integers in the place of floats such as 4.0, which JSON does not tell apart."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, list):
+        return [_whole_numbers(one) for one in value]
+    return {key: _whole_numbers(one) for key, one in value.items()} if isinstance(value, dict) else value
 
 
 def _all_optional(kind: Any) -> bool:

@@ -82,6 +82,6 @@ ROUTES = [
         problems=(409, 503),
         tag="events",
     ),
-    Route("GET", "/v1/users/{user:path}/events", "read", events_of_user, UserEvents, problems=(409, 503), tag="events"),
-    Route("DELETE", "/v1/users/{user:path}", "write", forget, Forgotten, problems=(409, 503), tag="events"),
+    Route("GET", "/v1/users/{user}/events", "read", events_of_user, UserEvents, problems=(409, 503), tag="events"),
+    Route("DELETE", "/v1/users/{user}", "write", forget, Forgotten, problems=(409, 503), tag="events"),
 ]

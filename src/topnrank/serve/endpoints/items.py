@@ -117,7 +117,7 @@ def _number(served: Served, item: str) -> int:
 
 ROUTES = [
     Route("GET", "/v1/items", "read", search, ItemList, query=ItemsQuery, tag="items"),
-    Route("GET", "/v1/items/{item:path}/similar", "read", similar, SimilarList, query=SimilarQuery, tag="items"),
-    Route("GET", "/v1/items/{item:path}", "read", item, Item, query=ModelQuery, tag="items"),
+    Route("GET", "/v1/items/{item}/similar", "read", similar, SimilarList, query=SimilarQuery, tag="items"),
+    Route("GET", "/v1/items/{item}", "read", item, Item, query=ModelQuery, tag="items"),
     Route("GET", "/v1/map", "read", item_map, ItemMap, query=MapQuery, tag="items"),
 ]

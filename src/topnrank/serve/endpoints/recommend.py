@@ -95,6 +95,6 @@ async def rank(server: "Server", call: Call) -> Answer:
 ROUTES = [
     Route("POST", "/v1/recommend", "read", recommend, Answer, body=RecommendRequest),
     Route("POST", "/v1/recommend/batch", "read", recommend_batch, BatchAnswer, body=BatchRequest),
-    Route("GET", "/v1/users/{user:path}/recommend", "read", recommend_to_user, Answer, query=RecommendQuery),
+    Route("GET", "/v1/users/{user}/recommend", "read", recommend_to_user, Answer, query=RecommendQuery),
     Route("POST", "/v1/rank", "read", rank, Answer, body=RankRequest),
 ]

@@ -7,6 +7,7 @@ again. A store has an identity, so that a model knows whose events it was traine
 
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from topnrank.errors import ParameterError
@@ -70,7 +71,11 @@ class EventStore(Protocol):
     """Events by user, durable; what fails for now raises StoreUnavailableError."""
 
     kind: str
-    identity: str
+
+    @property
+    def identity(self) -> str:
+        """Of this store and no other."""
+        ...
 
     async def append(self, events: Sequence[Event]) -> Receipt:
         """Returns when the events are durable and readable by everybody."""
@@ -113,8 +118,8 @@ class EventStore(Protocol):
         ...
 
 
-async def open_store(where: str, *, durability: str = "full", workers: int = 1) -> EventStore:
-    """The store at a path of a file (SQLite) or a postgresql:// address; made if it is not there."""
+async def open_store(where: str, *, durability: str = "full", must_exist: bool = False) -> EventStore:
+    """The store at a path of a file (SQLite) or a postgresql:// address; made if it is not there, unless it must be."""
     if where.startswith(POSTGRES):
         from topnrank.serve.store.postgres import PostgresStore
 
@@ -123,6 +128,8 @@ async def open_store(where: str, *, durability: str = "full", workers: int = 1) 
         raise ParameterError(
             f"events: {where.partition('://')[0]}:// is no event store; give a file or postgresql://..."
         )
+    if must_exist and not Path(where).is_file():
+        raise ParameterError(f"{where}: there is no such file of events; 'topnrank serve --events' makes one")
     from topnrank.serve.store.sqlite import SqliteStore
 
     return await asyncio.to_thread(SqliteStore, where, durability=durability)

@@ -29,7 +29,7 @@ DURABILITY = {"full": "on", "normal": "off"}
 GROUP = 512
 READERS = 4
 """Connections of a worker that read."""
-WAIT_SECONDS = 10.0
+WAIT_SECONDS = 10
 _LOCK = 0x746F706E
 """Of all that writes; any number that nobody else uses."""
 
@@ -82,17 +82,19 @@ class PostgresStore:
             address, kwargs=settings, min_size=1, max_size=READERS + 1, timeout=WAIT_SECONDS, open=False
         )
         try:
-            await pool.open(wait=True, timeout=WAIT_SECONDS)
-            async with pool.connection() as connection, connection.transaction():
-                await connection.execute(_SCHEMA.format(identity=uuid.uuid4().hex))
-                found = await connection.execute("select value from topnrank_about where name = 'identity'")
+            async with await psycopg.AsyncConnection.connect(
+                address, autocommit=True, connect_timeout=WAIT_SECONDS
+            ) as one:
+                async with one.transaction():
+                    await one.execute(_SCHEMA.format(identity=uuid.uuid4().hex))
+                found = await one.execute("select value from topnrank_about where name = 'identity'")
                 ((identity,),) = await found.fetchall()
-        except (psycopg.Error, PoolTimeout) as error:
-            await pool.close()
+        except psycopg.Error as error:
             reason = str(error).partition("\n")[0]
             raise ParameterError(
                 f"events: the PostgreSQL server does not answer or refuses ({reason}); check the address"
             ) from None
+        await pool.open()
         return cls(pool, identity)
 
     # -- writing ------------------------------------------------------------------------------------------------------

@@ -5,13 +5,14 @@ went on, and writes it as one transaction. Readers never wait for it.
 """
 
 import asyncio
+import logging
 import queue
 import sqlite3
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 from topnrank._checks import one_of
@@ -19,6 +20,7 @@ from topnrank.errors import ParameterError
 from topnrank.serve.problems import StoreUnavailableError
 from topnrank.serve.store.base import Event, Kept, Receipt, RefreshRecord, Totals
 
+LOG = logging.getLogger("topnrank.serve")
 DURABILITY = ("full", "normal")
 GROUP = 512
 """Appends in one transaction, at most."""
@@ -59,16 +61,17 @@ class SqliteStore:
 
     def __init__(self, path: str, *, durability: str = "full") -> None:
         self.path, self._durability = path, one_of("durability", durability, DURABILITY)
+        self._identity = ""
+        self._reader: sqlite3.Connection | None = None
+        self._failed = False
+        """Whether a write failed: SQLite's state of a disk that was full or read-only must not outlive it"""
         try:
-            with _translated(path):
-                writer = self._connect()
-                writer.executescript(_SCHEMA)
-                writer.execute("insert or ignore into about values ('identity', ?)", (uuid.uuid4().hex,))
-                (self.identity,) = writer.execute("select value from about where name = 'identity'").fetchone()
-                writer.close()
-                self._reader = self._connect()
+            with _translated():
+                self._read()
         except StoreUnavailableError as error:
-            raise ParameterError(f"{path}: {error}; give another file, or make room") from None
+            if error.for_good:
+                raise ParameterError(f"{path}: {error}; give another file") from None
+            LOG.warning("events: %s; the server starts, and tries again with each request", error)
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._write, name="events", daemon=True)
         self._thread.start()
@@ -79,6 +82,33 @@ class SqliteStore:
         made.execute("pragma journal_mode=wal")
         made.execute(f"pragma synchronous={self._durability}")
         return made
+
+    def _read(self) -> sqlite3.Connection:
+        """The connection that reads; the first time the tables are made, unless they are there."""
+        if self._reader is None:
+            made = self._connect()
+            try:
+                try:
+                    found = made.execute("select value from about where name = 'identity'").fetchone()
+                except sqlite3.OperationalError:
+                    found = None
+                if found is None:
+                    made.executescript(_SCHEMA)
+                    made.execute("insert or ignore into about values ('identity', ?)", (uuid.uuid4().hex,))
+                    found = made.execute("select value from about where name = 'identity'").fetchone()
+            except BaseException:
+                made.close()
+                raise
+            self._identity, self._reader = found[0], made
+        return self._reader
+
+    @property
+    def identity(self) -> str:
+        """See `base.EventStore`; empty while the file cannot be read."""
+        if self._reader is None:
+            with suppress(StoreUnavailableError), _translated():
+                self._read()
+        return self._identity
 
     # -- writing ------------------------------------------------------------------------------------------------------
 
@@ -116,6 +146,9 @@ class SqliteStore:
         """Hands work to the writing thread; returns its result after the commit."""
         if not self._thread.is_alive():
             raise StoreUnavailableError("the event store is closed; try again")
+        if self._failed and self._reader is not None:
+            self._reader.close()
+            self._reader, self._failed = None, False
         loop = asyncio.get_running_loop()
         job = _Job(work, loop.create_future(), loop)
         self._jobs.put(job)
@@ -147,14 +180,17 @@ class SqliteStore:
     def _commit(self, connection: sqlite3.Connection | None, group: list[_Job]) -> sqlite3.Connection | None:
         """Writes a group as one transaction, and tells who waits; a connection that failed is not used again."""
         try:
-            with _translated(self.path):
-                connection = connection or self._connect()
+            with _translated():
+                if connection is None:
+                    connection = self._connect()
+                    connection.executescript(_SCHEMA)
                 connection.execute("begin immediate")
                 results = [job.work(connection) for job in group]
                 connection.execute("commit")
         except Exception as error:
             if connection is not None:
                 connection.close()  # which rolls back
+            self._failed = True
             if len(group) > 1 and not isinstance(error, StoreUnavailableError):  # one job must not spoil the others
                 for job in group:
                     self._close(self._commit(None, [job]))
@@ -174,9 +210,9 @@ class SqliteStore:
 
     async def of_user(self, user: str, after: int, limit: int) -> Kept:
         """See `base.EventStore`."""
-        with _translated(self.path):
-            found = self._reader.execute("select seq from forgotten where user = ?", (user,)).fetchone()
-            rows = self._reader.execute(_OF_USER, (user, after, limit)).fetchall()
+        with _translated():
+            found = self._read().execute("select seq from forgotten where user = ?", (user,)).fetchone()
+            rows = self._read().execute(_OF_USER, (user, after, limit)).fetchall()
         events = [Event(*row) for row in reversed(rows)]
         if len(events) > 1:
             events.sort(key=_by_time)
@@ -184,33 +220,34 @@ class SqliteStore:
 
     async def since(self, after: int, limit: int) -> list[Event]:
         """See `base.EventStore`."""
-        with _translated(self.path):
+        with _translated():
             sql = f"select {_FIELDS}, seq from events where seq > ? order by seq limit ?"
-            return [Event(*row) for row in self._reader.execute(sql, (after, limit))]
+            return [Event(*row) for row in self._read().execute(sql, (after, limit))]
 
     async def forgotten(self, after: int) -> dict[str, int]:
         """See `base.EventStore`."""
-        with _translated(self.path):
-            return dict(self._reader.execute("select user, seq from forgotten where seq > ?", (after,)).fetchall())
+        with _translated():
+            return dict(self._read().execute("select user, seq from forgotten where seq > ?", (after,)).fetchall())
 
     async def totals(self) -> Totals:
         """See `base.EventStore`."""
-        with _translated(self.path):
-            count = self._reader.execute("select count(*) from events").fetchone()[0]
-            newest = self._reader.execute("select time from events order by seq desc limit 1").fetchone()
-            return Totals(count, newest[0] if newest else None, self._reader.execute(_LAST).fetchone()[0])
+        with _translated():
+            count = self._read().execute("select count(*) from events").fetchone()[0]
+            newest = self._read().execute("select time from events order by seq desc limit 1").fetchone()
+            return Totals(count, newest[0] if newest else None, self._read().execute(_LAST).fetchone()[0])
 
     async def refreshes(self, limit: int) -> list[RefreshRecord]:
         """See `base.EventStore`."""
-        with _translated(self.path):
+        with _translated():
             sql = "select * from refreshes order by time desc limit ?"
-            return [RefreshRecord(*row) for row in self._reader.execute(sql, (limit,))]
+            return [RefreshRecord(*row) for row in self._read().execute(sql, (limit,))]
 
     async def close(self) -> None:
         """Writes what waits; the last connection leaves the one file, without a log beside it."""
         self._jobs.put(None)
         await asyncio.to_thread(self._thread.join)
-        self._reader.close()
+        if self._reader is not None:
+            self._reader.close()
 
 
 def _by_time(event: Event) -> tuple[float, int]:
@@ -238,19 +275,22 @@ _REASONS = {
     "SQLITE_FULL": "the disk is full; nothing was stored",
     "SQLITE_READONLY": "the event store may only be read; nothing was stored",
     "SQLITE_BUSY": "the event store is busy; nothing was stored",
+    "SQLITE_IOERR": "the disk does not take or give the data; nothing was stored",
     "SQLITE_CANTOPEN": "the event store cannot be opened",
     "SQLITE_NOTADB": "the file of the event store is no SQLite database",
     "SQLITE_CORRUPT": "the file of the event store is damaged",
-    "SQLITE_IOERR": "the disk does not take or give the data; nothing was stored",
 }
+_FOR_GOOD = ("SQLITE_CANTOPEN", "SQLITE_NOTADB", "SQLITE_CORRUPT")
+"""What does not pass by itself."""
 
 
 @contextmanager
-def _translated(path: str) -> Iterator[None]:
-    """Errors of SQLite as a StoreUnavailableError without the path."""
+def _translated() -> Iterator[None]:
+    """Errors of SQLite as a StoreUnavailableError, without the path."""
     try:
         yield
     except sqlite3.Error as error:
         name = getattr(error, "sqlite_errorname", "") or ""
         reason = next((text for code, text in _REASONS.items() if name.startswith(code)), None)
-        raise StoreUnavailableError(reason or "the event store does not work now") from error
+        for_good = name.startswith(_FOR_GOOD)
+        raise StoreUnavailableError(reason or "the event store does not work now", for_good=for_good) from error
