@@ -126,7 +126,11 @@ def _check_links(explicit: Any, fitted: Fitted) -> None:
     if indptr[-1] != targets.size:
         raise ValueError(f"{COUNTS} are not those of {TARGETS}")
     _check_ascending(TARGETS, indptr, targets)
-    weights = explicit.kernel(1)
+    if not hasattr(explicit, "past_of"):  # a TopNRank with what comes next
+        from topnrank.models.topnrank.next_items import fitted_order
+
+        explicit = fitted_order(explicit, fitted)
+    weights = explicit.past_of(np.ones(1))
     if weights.shape[1] != counts.shape[1] or not np.isfinite(weights).all():
         raise ValueError(f"{COUNTS} have {counts.shape[1]} scales, the settings have {weights.shape[1]}")
 

@@ -113,10 +113,15 @@ def next_scores(model: "TopNRank") -> NextScores | None:
 
 
 def _next_scores(model: "TopNRank") -> NextScores:
-    fitted, settings = model.fitted, model.fitted.info.following or {}
-    directed = _directed("ridge" if "decays" in settings else "counts", model)
+    fitted = model.fitted
     counts = np.bincount(row_owner(fitted.indptr), weights=fitted.arrays[PAST].any(axis=1), minlength=len(fitted.users))
-    return NextScores(link_scores(fitted), replace(directed, **settings), counts > 0)
+    return NextScores(link_scores(fitted), fitted_order(model, fitted), counts > 0)
+
+
+def fitted_order(model: "TopNRank", fitted: Fitted) -> OrderedModel:
+    """The model of order whose links a fitted state holds, with its settings; not fitted itself."""
+    settings = fitted.info.following or {}
+    return replace(_directed("ridge" if "decays" in settings else "counts", model), **settings)
 
 
 def come_after(fitted: Fitted, rows: Interactions) -> bool:
