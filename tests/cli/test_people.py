@@ -117,8 +117,10 @@ def test_a_model_and_its_tuned_settings_are_two_rows(folder, run):
 def test_messages_name_options(folder, run):
     known = DATA.items.ids[0]
     model = folder / "m.safetensors"
-    run("recommend", model, "--history", f"{known}=buy").assert_refused(f"--history {known}=buy", "must be a number")
-    run("recommend", model, "--history", f"{known}=5,99999=2").assert_refused("--unknown-items skip")
+    run("recommend", model, "--history", f"{known}=buy", "-q").assert_refused(
+        f"--history {known}=buy", "must be a number"
+    )
+    run("recommend", model, "--history", f"{known}=5,99999=2", "-q").assert_refused("--unknown-items skip")
     (folder / "ev.csv").write_text("user,item,event\n1,2,buy\n1,3,view\n2,2,buy\n")
     run("train", folder / "ev.csv", "-o", folder / "e.safetensors").assert_refused("--feedback events:buy=...,view=...")
     run("train", folder / "all.csv", "-o", folder / "e.safetensors", "--feedback", "unari").assert_refused(
