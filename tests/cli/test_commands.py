@@ -60,12 +60,13 @@ def test_train_and_evaluate_give_the_numbers_of_the_api(ratings: Path, tmp_path:
 def test_the_first_training_on_a_machine_says_that_it_compiles(
     ratings: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TOPNRANK_CACHE", str(tmp_path / "cache"))
+    folder = tmp_path / "kernels"
+    folder.mkdir()
+    monkeypatch.setattr("topnrank.kernels.jit._FOLDER", folder)
     train = ("train", ratings, "-o", tmp_path / "m.safetensors")
     assert "compiling the kernels" in run(*train, *QUICK).err
     assert "compiling" not in run(*train, "--model", "item-mean").err  # nothing to compile
     assert run(*train, *QUICK, "--quiet").err == ""
-    (folder,) = (tmp_path / "cache" / "kernels").iterdir()
     (folder / "some").mkdir()
     (folder / "some" / "kernel.nbi").write_bytes(b"")
     assert "compiling the kernels" not in run(*train, *QUICK).err

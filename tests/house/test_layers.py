@@ -206,6 +206,20 @@ def import_table() -> str:
     return "\n".join(rows)
 
 
+def test_no_parameter_is_an_anonymous_tuple():
+    """A record says what its parts are; only a task on pairs of Spark's RDD.zip takes them as they come."""
+    found = []
+    for file in ROOT.rglob("*.py"):
+        tree = ast.parse(file.read_text())
+        for scope in (tree, *(node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))):
+            for function in (node for node in scope.body if isinstance(node, ast.FunctionDef)):
+                for argument in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs):
+                    kind = ast.unparse(argument.annotation).strip("'\"") if argument.annotation else ""
+                    if kind.startswith("tuple[") and not kind.endswith("...]"):
+                        found.append(f"{file.relative_to(ROOT)}: {function.name}({argument.arg}: {kind})")
+    assert found == []
+
+
 def test_the_architecture_page_shows_the_rule():
     """To write the table anew: python tests/house/test_layers.py"""
     begin, end = "<!-- imports:begin -->\n", "\n<!-- imports:end -->"

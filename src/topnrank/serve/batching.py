@@ -44,22 +44,20 @@ class Batcher:
     async def scores(self, served: Served, history: History, *, seen_too: bool) -> Float32Array:
         """(1, n_items) as `Served.scores_of_history`."""
         loop = asyncio.get_running_loop()
-        key = served, seen_too
-        group = self._waiting.setdefault(key, [])
+        group = self._waiting.setdefault((served, seen_too), [])
         one = _Waiting(history, loop.create_future())
         group.append(one)
         if len(group) == 1:
-            loop.call_later(self._seconds, self._score, key, group)
+            loop.call_later(self._seconds, self._score, served, seen_too, group)
         elif len(group) >= MOST:
-            self._score(key, group)
+            self._score(served, seen_too, group)
         return await one.done
 
-    def _score(self, key: tuple[Served, bool], group: list[_Waiting]) -> None:
+    def _score(self, served: Served, seen_too: bool, group: list[_Waiting]) -> None:
         """Scores a group, unless it was full and is done; whose history cannot be scored learns why, and nobody else."""
-        if self._waiting.get(key) is not group:
+        if self._waiting.get((served, seen_too)) is not group:
             return
-        del self._waiting[key]
-        served, seen_too = key
+        del self._waiting[served, seen_too]
         try:
             block = _together(served, [one.history for one in group], seen_too=seen_too) if len(group) > 1 else None
         except ValueError:

@@ -5,7 +5,7 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
-from topnrank.data.feedback.liked import LikedRule, liked_from, likes_feedback, remembered_rule, rule_for, rule_of
+from topnrank.data.feedback.liked import LikedRule, likes_feedback, remembered_rule, rule_for, rule_of
 from topnrank.data.feedback.policies import Amounts, ItemCount, Threshold, Unary, WeightColumn
 from topnrank.data.interactions import Interactions
 from topnrank.data.scale import RatingCounts
@@ -72,7 +72,7 @@ def test_values_without_steps_have_a_rule():
 
 def test_what_float32_makes_of_a_tenth_does_not_matter():
     ratings = rated(np.float64([1, 2, 3, 4, 5]) / 10 * 7)
-    assert liked_from(ratings).at == 2.8
+    assert rule_of(ratings.rating_counts).at == 2.8
     assert Threshold(2.8)(ratings).weights.tolist() == [-1, -1, -1, 1, 1]
     assert Threshold(0.7)(rated([0.6, 0.7])).weights.tolist() == [-1, 1]
 
@@ -98,7 +98,7 @@ def test_amounts_have_no_scale_and_all_are_liked(amounts):
 
 
 def test_no_ratings_no_rule():
-    assert liked_from(Interactions.from_arrays([1, 2], [1, 2])) is None
+    assert rule_for("auto", None, Interactions.from_arrays([1, 2], [1, 2]).rating_counts) is None
 
 
 def test_weights_that_are_counts_are_likes():

@@ -24,9 +24,13 @@ def timeline(seed=0, users=12, plain=False, items=ITEMS):
     n = len(owners)
     values = [drawn.choice(choice, n).astype(np.float32) for choice in ([0.5, 1, 2], [0, 1, 3], [1, 1, 0.4, 0])]
     values = [np.ones(n, np.float32)] * 3 if plain else values
-    return Timeline.from_rows(
-        owners, drawn.integers(0, items, n), tuple(values), np.arange(n), np.arange(n), (users, items)
-    )
+    return line_of(owners, drawn.integers(0, items, n), values, users, items)
+
+
+def line_of(owners, items, values, n_users, n_items):
+    """All rows, each a moment of its own; `values` are past, wanted and links."""
+    columns, rows = dict(zip(("past", "wanted", "links"), values, strict=True)), np.arange(len(owners))
+    return Timeline.from_rows(owners, items, rows, rows, **columns, n_users=n_users, n_items=n_items)
 
 
 def dense(links, n_features, n_items=ITEMS):
@@ -49,7 +53,7 @@ def test_counts_are_those_of_the_formula(window, power, plain):
 
 def test_a_link_of_nothing_ends_the_past():
     values = tuple(np.array(row, np.float32) for row in ([1, 1, 1, 1], [1, 1, 1, 1], [1, 0, 1, 1]))
-    line = Timeline.from_rows(np.zeros(4, int), np.arange(4), values, np.arange(4), np.arange(4), (1, 4))
+    line = line_of(np.zeros(4, int), np.arange(4), values, 1, 4)
     assert_array_equal(dense(count(line, 3, 1.0), 4, 4), [[0, 1, 0, 0], [0] * 4, [0, 0, 0, 1], [0] * 4])
 
 
@@ -159,10 +163,7 @@ def test_sums_of_parts_are_judged_as_one_by_one():
 
 def test_no_user_has_items_enough():
     values = (np.ones(2, np.float32),) * 3
-    assert (
-        HeldOutLast.of(Timeline.from_rows(np.zeros(2, int), np.arange(2), values, np.arange(2), np.arange(2), (1, 2)))
-        is None
-    )
+    assert HeldOutLast.of(line_of(np.zeros(2, int), np.arange(2), values, 1, 2)) is None
 
 
 def test_the_head_counts_most_and_the_tail_shares_evenly():

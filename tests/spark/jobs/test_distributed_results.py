@@ -30,6 +30,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:this model learned to rank the items"),
 ]
 WEIGHTS = EventWeights({"buy": 1.0, "view": 0.1, "dislike": -1.0})
+ROLES = {"user": "user", "item": "item", "output": "s"}
 SMALL = {"factors": 4, "epochs": 2, "num_threads": 1}
 EVERY_METRIC = [name if name == "auc" else f"{name}@5" for name in METRICS] + ["ndcg", "coverage@2", "novelty@20"]
 
@@ -110,14 +111,14 @@ def test_wishes_that_cannot_be_met_are_refused(spark, distributed):
 
 def test_scores_of_pairs_are_those_of_one_machine(spark, distributed, model, rated):
     _, test = rated
-    found = collected(score_rows(distributed, spark.createDataFrame(test), ("user", "item"), "s", drop=False))
+    found = collected(score_rows(distributed, spark.createDataFrame(test), **ROLES, drop=False))
     assert list(found.columns) == [*test.columns, "s"]
     known = found["user"].isin(model.user_ids_) & found["item"].isin(model.item_ids_)
     assert (len(found), int(known.sum())) == (len(test), len(test) - 3)
     assert found["s"][~known].isna().all()
     expected = model.score(found["user"][known].tolist(), found["item"][known].tolist())
     np.testing.assert_array_equal(found["s"][known], expected)
-    assert score_rows(distributed, spark.createDataFrame(test), ("user", "item"), "s", drop=True).count() == known.sum()
+    assert score_rows(distributed, spark.createDataFrame(test), **ROLES, drop=True).count() == known.sum()
 
 
 def test_rows_that_are_others_each_time_they_are_read_have_the_scores_of_their_own(spark, distributed, model):
@@ -127,7 +128,7 @@ def test_rows_that_are_others_each_time_they_are_read_have_the_scores_of_their_o
         f"element_at(array({items}), 1 + int(30 * rand())) AS item",
         "map('a', id) AS other",
     )
-    found = collected(score_rows(distributed, drawn, ("user", "item"), "s", drop=False))
+    found = collected(score_rows(distributed, drawn, **ROLES, drop=False))
     np.testing.assert_array_equal(found["s"], model.score(model.user_ids_[5], found["item"].tolist()))
     assert sorted(dict(pairs)["a"] for pairs in found["other"]) == list(range(100))
 

@@ -48,16 +48,11 @@ Relevant = float | LikedRule | Literal["auto"] | None
 """Which rows are relevant: from a rating on, by the rule of the model or the data, or None: see `evaluate`."""
 
 
-def liked_from(data: Interactions) -> LikedRule | None:
-    """The rule for the scale of the ratings of `data`; None without ratings.
+def rule_of(counts: RatingCounts) -> LikedRule:
+    """The rule for ratings of these values.
 
     Liked is the upper fifth of a scale (`RatingCounts.four_fifths`). Counts and amounts, which have no top, are all liked.
     """
-    return None if data.rating_counts is None else rule_of(data.rating_counts)
-
-
-def rule_of(counts: RatingCounts) -> LikedRule:
-    """The rule for ratings of these values."""
     lowest, highest = counts.values[[0, -1]].tolist()
     if len(counts.values) == 1:
         return LikedRule(lowest, "the only rating there is")

@@ -74,9 +74,9 @@ def format_mean(score: "Score") -> str:
     return format_number(score.mean) + (f" ± {std}" if (std := format_number(score.std)) != "-" else "")
 
 
-def format_interval(interval: tuple[float, float]) -> str:
+def format_interval(low: float, high: float) -> str:
     """Both ends of an interval."""
-    return " to ".join(map(format_number, interval))
+    return f"{format_number(low)} to {format_number(high)}"
 
 
 def format_p(p: float) -> str:

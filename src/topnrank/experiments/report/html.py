@@ -67,7 +67,7 @@ def to_notebook(comparison: Comparison | Summary, reference: str | None = None) 
         rows = []
         for row in summary.rows[protocol]:
             values = [formatting.format_mean(row.scores[metric]) if row.scores else "-" for metric in metrics]
-            interval = formatting.format_interval(row.scores[summary.headline].interval) if row.scores else row.note
+            interval = formatting.format_interval(*row.scores[summary.headline].interval) if row.scores else row.note
             rows.append([row.model, *values, interval, formatting.format_seconds(row.fit_seconds)])
         title, verdict = summary.ranking_title(protocol), summary.verdict(protocol)
         parts.append(html_table(header, rows, title=title, notes=[verdict, summary.convention(protocol)]))

@@ -180,7 +180,7 @@ def fit_model(
         info = replace(info, fingerprint=prepared.info.fingerprint)
     arrays = fitted_arrays(recipe, engine.state.parameters if best is None else best, prepared)
     fitted = Fitted.of(prepared.data, arrays, info, recipe)
-    return model.completed(fitted, prepared.data) if rows is data else fitted
+    return model.completed(fitted, prepared.data) if rows is data and recipe.task == "catalog" else fitted
 
 
 def _validation(

@@ -48,32 +48,43 @@ class Timeline:
         rows, users = order[kept], data.user_index[order][kept]
         wanted = np.maximum(data.weights[rows], np.float32(0))
         links = _links(users, times[rows], pauses)
-        shape = data.n_users, data.n_items
-        return cls.from_rows(users, data.indices[rows], (past[kept], wanted, links), rows, times[rows], shape)
+        columns = {"past": past[kept], "wanted": wanted, "links": links}
+        return cls.from_rows(
+            users, data.indices[rows], rows, times[rows], **columns, n_users=data.n_users, n_items=data.n_items
+        )
 
     @classmethod
     def from_rows(
         cls,
         users: IntArray,
         items: IntArray,
-        values: tuple[Float32Array, Float32Array, Float32Array],
         rows: Int64Array,
         times: Int64Array,
-        shape: tuple[int, int],
+        *,
+        past: Float32Array,
+        wanted: Float32Array,
+        links: Float32Array,
+        n_users: int,
+        n_items: int,
     ) -> Self:
-        """From rows in their order; `values` are past, wanted and links of `Events`, `shape` the users and items."""
-        n_users, n_items = shape
+        """From rows in their order, with past, wanted and links of `Events`."""
         places = np.argsort(items, kind="stable")
         item_indptr = indptr_from_counts(np.bincount(items, minlength=n_items))
         indptr = indptr_from_counts(np.bincount(users, minlength=n_users))
-        events = Events(indptr, items.astype(np.int32), *values, users.astype(np.int32), item_indptr, places)
+        events = Events(
+            indptr, items.astype(np.int32), past, wanted, links, users.astype(np.int32), item_indptr, places
+        )
         return cls(events, rows, times, n_items)
 
     def take(self, kept: BoolArray) -> Self:
         """The rows of a mask."""
-        events, shape = self.events, (len(self.events.indptr) - 1, self.n_items)
-        values = events.past[kept], events.wanted[kept], events.links[kept]
-        return self.from_rows(events.owners[kept], events.items[kept], values, self.rows[kept], self.times[kept], shape)
+        events = self.events
+        columns = {name: getattr(events, name)[kept] for name in ("past", "wanted", "links")}
+        n_users, n_items = len(events.indptr) - 1, self.n_items
+        rows, times = self.rows[kept], self.times[kept]
+        return self.from_rows(
+            events.owners[kept], events.items[kept], rows, times, **columns, n_users=n_users, n_items=n_items
+        )
 
     def ages(self) -> Int64Array:
         """(n,) how many rows of the user are later."""

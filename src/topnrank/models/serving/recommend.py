@@ -35,7 +35,8 @@ class Lists(NamedTuple):
 
 def recommend_table(model: Model, users: Any, history: Any, n: int, options: RecommendOptions) -> pa.Table:
     """All recommendations in one table."""
-    warn_of_other_task(model)
+    if model.fitted.info.task == "rated":
+        warn_of_other_task(model)
     if history is None:
         lists = _lists(model, users, n, options)
         tables = list(lists.tables)

@@ -31,6 +31,7 @@ from topnrank.models.parameters import (
     one_word,
     param,
 )
+from topnrank.models.sequence.links import NEXT_BIAS
 from topnrank.models.serving.explain import Contributions, OneHistory
 from topnrank.models.topnrank.choice import choose
 from topnrank.models.topnrank.next_items import ORDERS, add_next, come_after, next_scores, without_next
@@ -230,8 +231,7 @@ class TopNRank(FactorModel):
 
     def score_block(self, users: IntArray) -> Float32Array:
         """Scores of what comes next where the model has such and the user a past; else U V' + b plus the neighbors."""
-        following = next_scores(self)
-        if following is None:
+        if NEXT_BIAS not in self.fitted.arrays or (following := next_scores(self)) is None:
             return super().score_block(users)
         block, others = following.links.block(users), ~following.known[users]
         if others.any():

@@ -184,22 +184,19 @@ class SparkInteractions:
         repeated = sum(one.rows for one in merged)
         if problem is None and repeated and duplicates == "error":
             example = next(one.example for one in merged if one.example is not None)
-            problem = self._repeated(example, repeated)
+            user, item = (
+                frame.where(sf.col("number") == number).first()["id"]
+                for frame, number in zip((self.users, self.items), example, strict=True)
+            )
+            what = "user, item and type" if self.type_names else "user and item"
+            problem = (
+                f"{SOURCE}: each {what} must occur once, but {repeated} rows repeat others, for example one of user "
+                f"{user!r} and item {item!r}; remove the repeats or choose a rule with duplicates='last', 'sum' or 'max'"
+            )
         if problem is not None:
             self.unpersist()
             raise DataError(problem)
         return replace(self, sizes=np.array([size for size, _ in facts], np.int64), merged_rows=repeated)
-
-    def _repeated(self, example: tuple[int, int], count: int) -> str:
-        user, item = (
-            frame.where(sf.col("number") == number).first()["id"]
-            for frame, number in zip((self.users, self.items), example, strict=True)
-        )
-        what = "user, item and type" if self.type_names else "user and item"
-        return (
-            f"{SOURCE}: each {what} must occur once, but {count} rows repeat others, for example one of user {user!r} and "
-            f"item {item!r}; remove the repeats or choose a rule with duplicates='last', 'sum' or 'max'"
-        )
 
     def unpersist(self) -> None:
         """Frees memory and disk in the cluster; the blocks can still be read, from the data they came from."""

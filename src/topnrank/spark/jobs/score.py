@@ -19,18 +19,18 @@ _NUMBERS = ("__user_number", "__item_number")
 
 
 def score_rows(
-    distributed: DistributedModel, rows: DataFrame, names: tuple[str, str], output: str, *, drop: bool
+    distributed: DistributedModel, rows: DataFrame, *, user: str, item: str, output: str, drop: bool
 ) -> DataFrame:
-    """`rows` with a column `output` of the scores of their users and items, the columns `names`.
+    """`rows` with a column `output` of the scores of their users and items, which the columns `user` and `item` name.
 
     Rows of unknown users or items have NaN there, or are left out with `drop`. The rows are read once: a DataFrame may give
     others each time, such as those of `limit` or `sample`.
     """
-    user, item = (
-        id_column(rows, name, integer=is_integer(known))
-        for name, known in zip(names, (distributed.users, distributed.items), strict=True)
-    )
-    keyed = rows.withColumns({"__user": user, "__item": item})
+    ids = {
+        "__user": id_column(rows, user, integer=is_integer(distributed.users)),
+        "__item": id_column(rows, item, integer=is_integer(distributed.items)),
+    }
+    keyed = rows.withColumns(ids)
     users = distributed.users.select(
         sf.col("id").alias("__user"), sf.col("number").alias(_NUMBERS[0]), sf.col("block").alias("__own")
     )

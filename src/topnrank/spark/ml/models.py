@@ -50,9 +50,10 @@ class RankingModel(SparkModel, LocalParams, MLReadable, MLWritable):  # type: ig
 
     def _transform(self, dataset: DataFrame) -> DataFrame:
         """Adds the scores of each row's user and item; coldStartStrategy decides what unknown ones get."""
-        names = (self.getOrDefault("userCol"), self.getOrDefault("itemCol"))
+        names = {"user": "userCol", "item": "itemCol", "output": "predictionCol"}
         drop = self.getOrDefault("coldStartStrategy") == "drop"
-        return score_rows(self.distributed, dataset, names, self.getOrDefault("predictionCol"), drop=drop)
+        columns = {role: self.getOrDefault(param) for role, param in names.items()}
+        return score_rows(self.distributed, dataset, **columns, drop=drop)
 
     def recommend(self, users: DataFrame | None = None, *, n: int = 10, **options: Unpack[SharedOptions]) -> DataFrame:
         """The n best items for all users, or for those of a DataFrame: a row for each, with score and rank (1 = best).
