@@ -114,6 +114,10 @@ class TopNRank(FactorModel):
     popularity: float | str = param(AUTO, NOT_NEGATIVE.unless(AUTO))
     """For the catalog: what the popularity of items weighs, that of late where rows have times; 0 for nothing. A liked item
     has a score of about 1, popularity a standard deviation of 1. For users without rows it alone decides."""
+    held_out: str = param(AUTO, one_word("per-user", "last", "time").unless(AUTO))
+    """For the catalog: the rows by which open settings are chosen. "per-user": some of each user at random, right for what
+    else users like; "last": the last item of each; "time": the latest rows of all, right for lists of the days to come.
+    Auto: as the data were split (`split_per_user`, `split_last`, `split_time`), whole data by "per-user"."""
     sessions: float | None = param(None, POSITIVE.unless(None))
     """Seconds without an event that end a session of a user: neighbors are then found by the sessions that items share,
     not by users (`NeighborRidge`). None: by users. Needs timestamps. For logs of visits."""

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 ORDERS = ("auto", "counts", "ridge", "none")
 """What `order` may be."""
+PER_USER = "per-user"
 AFTER = 0.9
 """So large a share of test rows after the training rows of their users asks for what comes next."""
 LINKS = (COUNTS, TARGETS, VALUES)
@@ -52,6 +53,8 @@ def add_next(model: "TopNRank", fitted: Fitted, data: Interactions) -> Fitted:
     if order == AUTO and (model.recency is not None or model.sessions is not None):
         return fitted  # the user says in which way order counts
     if order == "none" or fitted.info.task != "catalog" or data.timestamps is None:
+        return fitted
+    if order == AUTO and PER_USER in (data.split, model.held_out):  # rows of any time are asked for
         return fitted
     with threads(model.num_threads):
         return _added(model, fitted, data, order)
