@@ -12,8 +12,9 @@ is chosen on the last items of the training rows. Where there are several splits
 all is chosen on the training rows of the first, some of which are test rows of the others. The test rows are used once. CPU
 seconds are of one thread, on a machine that was busy with other work.
 
-Of MovieLens 1M, Amazon Video Games, Foursquare and 30Music the rows of models that stand alone are of an earlier version,
-before rows of one moment counted alike in scores. NextItemRidge and "TopNRank, what comes next" are of this version.
+Of MovieLens 1M, Amazon Video Games, Foursquare and 30Music most rows are of an earlier version, without parts beside the
+directed one, and before rows of one moment counted alike in scores; of this version are "TopNRank, what comes next" and,
+of MovieLens 1M (solved in double precision) and Foursquare, NextItemRidge.
 """
 
 import argparse
