@@ -32,7 +32,7 @@ from torture_models import data
 FAULTS = {"F": "owstm", "Q": "owstm", "I": "owstrlmc", "R": "ormlcu", "P": "ormlcu"}
 """Which calls each fault meets, by the letters of torture_disk.c; a file that cannot be unlinked stays, whatever we do."""
 KILLS = {"B": "owstrlmcu", "M": "w", "A": "owstrlmcu"}
-SECONDS = 120
+SECONDS = 600
 """A command that takes longer hangs."""
 
 

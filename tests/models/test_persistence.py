@@ -72,7 +72,7 @@ def test_a_failing_write_of_recommendations_leaves_the_old_file(path, monkeypatc
     def failing(*_):
         raise OSError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(Popularity, "score_block", failing)
+    monkeypatch.setattr("pyarrow.parquet.ParquetWriter.write_batch", failing)
     with pytest.raises(OutputError, match="no permission to write there"):
         model.recommend_to(lists, n=3)
     assert lists.read_bytes() == before

@@ -126,10 +126,10 @@ def _check_links(explicit: Any, fitted: Fitted) -> None:
     if indptr[-1] != targets.size:
         raise ValueError(f"{COUNTS} are not those of {TARGETS}")
     _check_ascending(TARGETS, indptr, targets)
-    if not hasattr(explicit, "past_of"):  # a TopNRank with what comes next
-        from topnrank.models.topnrank.next_items import fitted_order
+    if NEXT_BIAS in arrays:
+        from topnrank.models.topnrank.next_items import following_model
 
-        explicit = fitted_order(explicit, fitted)
+        explicit = following_model(explicit, fitted.info.following)
     weights = explicit.past_of(np.ones(1))
     if weights.shape[1] != counts.shape[1] or not np.isfinite(weights).all():
         raise ValueError(f"{COUNTS} have {counts.shape[1]} scales, the settings have {weights.shape[1]}")

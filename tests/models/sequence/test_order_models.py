@@ -181,7 +181,7 @@ def test_a_file_whose_links_are_cut_is_refused(tmp_path):
     model = Transitions(**GIVEN).fit(chains())
     model.fitted.arrays["link_targets"] = model.fitted.arrays["link_targets"][:-1]
     model.save(tmp_path / "model")
-    with pytest.raises(tnr.ModelFileError, match="link_targets has"):
+    with pytest.raises(tnr.ModelFileError, match="are not those of link_targets"):
         tnr.load(tmp_path / "model")
 
 

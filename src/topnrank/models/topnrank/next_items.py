@@ -8,6 +8,7 @@ without order it is kept, and `recommend` gives its lists, for what is asked for
 times of the test rows.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -113,14 +114,14 @@ def next_scores(model: "TopNRank") -> NextScores | None:
 
 
 def _next_scores(model: "TopNRank") -> NextScores:
-    fitted = model.fitted
+    fitted, directed = model.fitted, following_model(model, model.fitted.info.following)
     counts = np.bincount(row_owner(fitted.indptr), weights=fitted.arrays[PAST].any(axis=1), minlength=len(fitted.users))
-    return NextScores(link_scores(fitted), fitted_order(model, fitted), counts > 0)
+    return NextScores(link_scores(fitted), directed, counts > 0)
 
 
-def fitted_order(model: "TopNRank", fitted: Fitted) -> OrderedModel:
-    """The model of order whose links a fitted state holds, with its settings; not fitted itself."""
-    settings = fitted.info.following or {}
+def following_model(model: "TopNRank", settings: Mapping[str, Any] | None) -> OrderedModel:
+    """The model of order beside `model` that was chosen with these settings, which a file holds."""
+    settings = settings or {}
     return replace(_directed("ridge" if "decays" in settings else "counts", model), **settings)
 
 
