@@ -63,6 +63,9 @@ class Interactions:
     """(n_rows,) seconds, or whatever integer clock the data has."""
     merged_rows: int = 0
     """How many rows the rule for duplicates merged away when the data was read."""
+    split: str | None = None
+    """How these rows were split from others: "per-user" at random, "last" of each user, or by "time"; None for whole data.
+    Models that choose settings on held-out rows hold them out the same way."""
     n_users: int = field(init=False)
     """Number of users, those without rows included."""
     n_items: int = field(init=False)

@@ -68,8 +68,19 @@ class HeldOut:
         """Users who are ranked for."""
         return len(self.labels.users)
 
+    def some(self, users: int) -> Self:
+        """The rows of so many users, evenly from all of them."""
+        if users >= self.n_users:
+            return self
+        positions = np.linspace(0, self.n_users - 1, users).astype(np.int64)
+        return replace(self, labels=self.labels.of_users(positions))
+
     def means(self, candidates: Callable[[Int64Array], Iterable[Float32Array]]) -> Float64Array:
         """(n_candidates,) means of the metric over users; `candidates` gives (len(users), n_items) scores of each."""
+        return np.asarray(np.nanmean(self.of_users(candidates), axis=1), np.float64)
+
+    def of_users(self, candidates: Callable[[Int64Array], Iterable[Float32Array]]) -> Float64Array:
+        """(n_candidates, n_users) the metric of each user."""
         values: list[list[Float64Array]] = []
         size = users_at_once(len(self.known.item_map))
         for first in range(0, self.n_users, size):
@@ -79,4 +90,4 @@ class HeldOut:
                 for block in candidates(part.users)
             )
             values.append([user_values(ranking, [self.metric])[1][self.metric.name] for ranking in rankings])
-        return np.asarray(np.nanmean(np.concatenate(values, axis=1), axis=1), np.float64)
+        return np.concatenate(values, axis=1)

@@ -72,6 +72,11 @@ class Labels:
         indptr = np.concatenate(([0], np.cumsum(kept)))[self.indptr]
         return replace(self.rows(np.flatnonzero(kept)), indptr=indptr)
 
+    def of_users(self, positions: Int64Array) -> Self:
+        """The labels of the users at these positions, which ascend."""
+        left = self.where(np.isin(self.owner, positions))
+        return replace(left, users=self.users[positions], indptr=np.append(left.indptr[positions], left.indptr[-1]))
+
     def rows(self, order: Int64Array) -> Self:
         """The rows in another order within their users."""
         columns = ("items", "relevant", "gain", "stop")

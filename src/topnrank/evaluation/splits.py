@@ -5,6 +5,7 @@ types) stay together in the per-user splits; "items" below are the distinct item
 """
 
 import math
+from dataclasses import replace
 from datetime import UTC, date, datetime
 
 import numpy as np
@@ -34,28 +35,54 @@ def split_per_user(data: Interactions, *, test: float = 0.5, seed: int = 0) -> S
     order = np.argsort((users.astype(np.uint64) << np.uint64(32)) | (draws >> np.uint64(32)), kind="stable")
     counts = np.bincount(users, minlength=data.n_users)
     n_test = np.minimum(np.floor(counts * test + 1e-9).astype(np.int64), np.maximum(counts - 1, 0))
-    return _parts(data, _last_of_each(order, counts, n_test), f"test={test}, and every user keeps an item in train")
+    chosen = _last_of_each(order, counts, n_test)
+    return _parts(data, chosen, f"test={test}, and every user keeps an item in train", "per-user")
 
 
-def hold_out(data: Interactions, *, share: float = 0.2, users: int = 3000, seed: int = 0) -> Split | None:
-    """Of some users with at least 3 items floor(share m) of their m items at random, but at least one; else None.
+def hold_out(
+    data: Interactions, *, by: str = "per-user", share: float = 0.2, users: int = 3000, seed: int = 0
+) -> Split | None:
+    """Rows by which settings are chosen, as the split `by` holds rows out; None where there are none to hold out.
 
-    For settings that are chosen on held-out rows: more users would cost more and tell little more. Which users, and which of
-    their items, depends on seed and ids alone.
+    "per-user": of users with at least 3 items floor(share m) of their m items at random, but at least one. "last": the
+    latest item of each of them. "time": the latest rows of all users, as far as these have earlier rows. Only of so many
+    `users`: more would cost more and tell little more. Which ones depends on seed and ids alone.
     """
+    if by == "time":
+        return _hold_out_latest(data, share, users, seed)
     pairs = np.flatnonzero(data.pair_starts)
     owners = data.user_index[pairs]
     counts = np.bincount(owners, minlength=data.n_users)
-    n_test = np.where(counts >= 3, np.maximum(1, np.floor(counts * share + 1e-9)), 0).astype(np.int64)
-    drawn = np.flatnonzero(n_test)
-    if not drawn.size:
+    n_test = np.maximum(1, np.floor(counts * (share if by == "per-user" else 0.0) + 1e-9)).astype(np.int64)
+    n_test[~_some_of(data, counts >= 3, users, seed)] = 0
+    if not n_test.any():
         return None
-    draws = pair_draws(data, pairs, seed)
+    if by == "per-user":
+        order = np.lexsort((pair_draws(data, pairs, seed), owners))
+    else:
+        order = oldest_first(data, TimedItems.of(data, times_of(data, "hold_out", "per-user")), "random", seed)
+    return _parts(data, _last_of_each(order, counts, n_test), "at least 3 items")
+
+
+def _hold_out_latest(data: Interactions, share: float, users: int, seed: int) -> Split | None:
+    """`hold_out` by time."""
+    try:
+        train, rest = split_time(data, test=share)
+    except DataError:  # most rows are of one moment
+        return None
+    both = (np.diff(train.indptr) > 0) & (np.diff(rest.indptr) > 0)
+    kept = _some_of(data, both, users, seed)
+    return (train, rest.take(kept[rest.user_index])) if kept.any() else None
+
+
+def _some_of(data: Interactions, able: BoolArray, users: int, seed: int) -> BoolArray:
+    """(n_users,) mask of so many of the users who are `able`, drawn by their ids."""
+    drawn = np.flatnonzero(able)
+    chosen = able.copy()
     if drawn.size > users:
         words = mix(id_words(data.users.ids[drawn]) ^ stream(seed, "users").integers(0, 2**64, dtype=np.uint64))
-        n_test[drawn[np.argsort(words, kind="stable")[users:]]] = 0
-    order = np.lexsort((draws, owners))
-    return _parts(data, _last_of_each(order, counts, n_test), "at least 3 items")
+        chosen[drawn[np.argsort(words, kind="stable")[users:]]] = False
+    return chosen
 
 
 def split_last(data: Interactions, *, test: int = 1, ties: str = "random", seed: int = 0) -> Split:
@@ -81,7 +108,7 @@ def split_last(data: Interactions, *, test: int = 1, ties: str = "random", seed:
     counts = np.bincount(events.users, minlength=data.n_users)
     n_test = np.minimum(int(test), np.maximum(counts - 1, 0))
     chosen = _last_of_each(oldest_first(data, events, ties, seed), counts, n_test)
-    return _parts(data, chosen, f"test={test}, and every user keeps an item in train")
+    return _parts(data, chosen, f"test={test}, and every user keeps an item in train", "last")
 
 
 def split_last_session(data: Interactions, *, gap: float) -> Split:
@@ -101,7 +128,7 @@ def split_last_session(data: Interactions, *, gap: float) -> Split:
     first[users[::-1]] = session[::-1]
     chosen = np.zeros(len(order), np.bool_)
     chosen[order] = (session == last[users]) & (last[users] > first[users])
-    return _parts(data, chosen, f"gap={gap:g}, and every user keeps a session in train")
+    return _parts(data, chosen, f"gap={gap:g}, and every user keeps a session in train", "last")
 
 
 def split_time(data: Interactions, *, test: float = 0.2, at: int | str | date | None = None) -> Split:
@@ -131,7 +158,8 @@ def split_time(data: Interactions, *, test: float = 0.2, at: int | str | date | 
             f"the split at timestamp {at} leaves no rows for {part}: timestamps lie between {timestamps.min()} and "
             f"{timestamps.max()}; choose another moment"
         )
-    return data.take(~chosen), data.take(chosen)
+    train, rest = data.take(~chosen), data.take(chosen)
+    return replace(train, split=data.split or "time"), replace(rest, split=data.split or "time")
 
 
 def _seconds(at: str | date) -> int:
@@ -152,12 +180,13 @@ def _last_of_each(order: Int64Array, counts: Int64Array, n_last: Int64Array) -> 
     return chosen
 
 
-def _parts(data: Interactions, chosen: BoolArray, rule: str) -> Split:
-    """Train and test rows of the chosen pairs."""
+def _parts(data: Interactions, chosen: BoolArray, rule: str, by: str | None = None) -> Split:
+    """Train and test rows of the chosen pairs, which keep how they were split first."""
     if not chosen.any():
         raise DataError(f"no user has items enough for the test part ({rule}); use data with longer lists")
     rows = chosen[np.cumsum(data.pair_starts) - 1]
-    return data.take(~rows), data.take(rows)
+    train, test = data.take(~rows), data.take(rows)
+    return replace(train, split=data.split or by), replace(test, split=data.split or by)
 
 
 def _check_fraction(test: float) -> None:

@@ -61,9 +61,9 @@ class ItemPopularity(NamedTuple):
     """Days after which a row counts half; None where rows have no times, or never fade"""
 
 
-def item_popularity(data: Interactions) -> ItemPopularity:
-    """Popularity as a part of a score."""
-    if data.timestamps is None:
+def item_popularity(data: Interactions, *, fading: bool = True) -> ItemPopularity:
+    """Popularity as a part of a score; where rows have times and it is `fading`, that of late."""
+    if data.timestamps is None or not fading:
         counts = np.bincount(data.indices[data.pair_starts], minlength=data.n_items).astype(np.float64)
         return popularity_of(counts, math.inf)
     pairs = TimedPairs.of(data, "popularity")

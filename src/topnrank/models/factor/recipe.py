@@ -1,8 +1,9 @@
 """The recipe of a training: everything a model decides before the first step, with no "auto" left."""
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -29,6 +30,14 @@ GROUPS = {
 """Which group of `regularization` each block of parameters belongs to."""
 SCALE_ACCUMULATOR, SCALE_RATE = 1e-3, 0.05
 """Where the AdaGrad accumulator of the neighbors' scale begins, and its rate as a fraction of the scale's start."""
+
+
+class Start(NamedTuple):
+    """Where a training begins that goes on from a trial."""
+
+    state: State
+    rounds: int
+    """Rounds of the trial"""
 
 
 @dataclass(frozen=True)
@@ -61,9 +70,13 @@ class Recipe:
     factor_weight: float = 1.0
     """What item vectors and biases are multiplied by after training, so that they weigh less beside the neighbors"""
     popularity: float = 0.0
-    """What the popularity of items weighs in their biases (`models/topnrank/popularity.py`)"""
+    """What the popularity of items weighs in their biases"""
+    fading: bool = True
+    """Whether that is the popularity of late, where rows have times"""
     neighbor_scale: float | None = None
     """Where the neighbors' scale begins; None: by what they give to likes whose user is left out"""
+    start: Start | None = None
+    """Where the training begins; None: at random values"""
     open_settings: frozenset[str] = frozenset()
     """Settings that `model.choose` takes from rows held out of the training data"""
     chosen: Mapping[str, float] | None = None
@@ -103,7 +116,9 @@ class Recipe:
         )
 
     def start_state(self, n_users: int, n_items: int, frozen: FrozenTerms = NO_FROZEN_TERMS) -> State:
-        """Start values and fresh accumulators."""
+        """Start values and fresh accumulators, or those of the trial that the training goes on from."""
+        if self.start is not None:
+            return copy.deepcopy(self.start.state)
         parameters = self.scorer.initialize(n_users, n_items, self.seed, frozen.channels)
         if frozen.neighbors is not None:
             scale = frozen.scale if self.neighbor_scale is None else self.neighbor_scale

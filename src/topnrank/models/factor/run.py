@@ -90,7 +90,8 @@ def run(
     stopping = None
     if validation is not None:
         stopping = EarlyStopping(validation.measure, validation.metric, validation.patience)
-    schedule, done, finished = recipe.schedule(data.lists), 0, False
+    schedule, finished = recipe.schedule(data.lists), False
+    done = 0 if recipe.start is None else recipe.start.rounds
     state = recipe.start_state(data.n_users, data.n_items, data.frozen)
     if checkpoint is not None:
         identity = {
@@ -157,7 +158,7 @@ def fit_model(
         recipe = model.choose(recipe, rows)
     prepared = prepare(rows, recipe.feedback, recipe.selection, left_out=recipe.epochs != 0)
     if recipe.popularity:
-        popular = item_popularity(rows)
+        popular = item_popularity(rows, fading=recipe.fading)
         info = replace(prepared.info, half_life_days=popular.half_life)
         prepared = replace(prepared, info=info, frozen=prepared.frozen._replace(popularity=popular.scores))
     info = replace(prepared.info, chosen=None if recipe.chosen is None else dict(recipe.chosen))
@@ -179,8 +180,10 @@ def fit_model(
         prepared = prepare(data, recipe.feedback, recipe.selection, strict=False, earlier=prepared)
         info = replace(info, fingerprint=prepared.info.fingerprint)
     arrays = fitted_arrays(recipe, engine.state.parameters if best is None else best, prepared)
-    fitted = Fitted.of(prepared.data, arrays, info, recipe)
-    return model.completed(fitted, prepared.data) if rows is data and recipe.task == "catalog" else fitted
+    fitted = Fitted.of(prepared.data, arrays, info, replace(recipe, start=None))
+    if rows is not data or data.timestamps is None or recipe.task != "catalog":
+        return fitted
+    return model.completed(fitted, prepared.data)
 
 
 def _validation(

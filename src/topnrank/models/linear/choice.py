@@ -11,7 +11,7 @@ import numpy as np
 
 from topnrank._typing import Float32Array, Int64Array
 from topnrank.evaluation.held_out import HeldOut
-from topnrank.models.linear.neighbors import CoOccurrences, NeighborTerm, recency_weights_of, seen_from_sources
+from topnrank.models.linear.neighbors import CoOccurrences, NeighborTerm
 from topnrank.scorers import Neighbors
 
 PENALTIES = (5.0, 20.0, 80.0, 320.0)
@@ -54,8 +54,7 @@ class _Trials:
     def _measure(self, candidates: Sequence[Neighbors]) -> list[float]:
         """The metric of each."""
         liked = self.together.liked
-        rho = recency_weights_of(liked)
-        terms = [NeighborTerm(1.0, one, seen_from_sources(one), liked.indptr, liked.items, rho) for one in candidates]
+        terms = [NeighborTerm.of(one, liked) for one in candidates]
 
         def blocks(users: Int64Array) -> list[Float32Array]:
             scores = [np.zeros((users.size, liked.n_items), np.float32) for _ in terms]
@@ -67,19 +66,28 @@ class _Trials:
 
 
 def choose_ridge(
-    together: CoOccurrences, held_out: HeldOut, *, sizes: Sequence[int], penalty: float | None
+    together: CoOccurrences,
+    held_out: HeldOut,
+    *,
+    sizes: Sequence[int],
+    penalty: float | None,
+    best: ChosenRidge | None = None,
 ) -> ChosenRidge:
     """The best of `sizes` neighbors, and unless `penalty` is given the best lambda.
 
     lambda is chosen with the first size; with each further one, as long as it is worth it, it may grow by half a step.
+    `best` is what was found with a smaller size before.
     """
     trials = _Trials(together, held_out)
-    if penalty is None:
+    if best is None and penalty is None:
         best = best_penalty(lambda penalties: trials.best(sizes[0], penalties))
-    else:
+    elif best is None:
+        assert penalty is not None
         best = trials.best(sizes[0], [penalty])
-    for size in sizes[1:]:
+    for size in sizes:
         m, most = together.ranked.shape
+        if size <= best.neighbors:
+            continue
         if size > most or m * size**3 / 6 > MOST_WORK:
             break
         penalties = [best.penalty] if penalty is not None else [best.penalty, best.penalty * STEP**0.5]

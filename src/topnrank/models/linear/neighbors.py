@@ -229,6 +229,12 @@ class NeighborTerm(NamedTuple):
     recency_weights: Float32Array
     """rho of `liked`"""
 
+    @classmethod
+    def of(cls, neighbors: Neighbors, liked: LikedItems) -> Self:
+        """Their scores at a scale of 1."""
+        sources = seen_from_sources(neighbors)
+        return cls(1.0, neighbors, sources, liked.indptr, liked.items, recency_weights_of(liked))
+
     def add_to(self, block: Float32Array, users: IntArray) -> None:
         """Adds the links of known users to their (len(users), n_items) scores."""
         if len(users) == 1:  # one user's request waits for no other thread

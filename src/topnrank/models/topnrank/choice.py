@@ -1,22 +1,29 @@
 """Settings of TopNRank for the catalog that are chosen on held-out rows, inside `fit`.
 
 The score is a sum of parts: neighbors in closed form, factors that are trained beside them, and the popularity of items. Of
-some users a fifth of the rows is held out at random; what ranks these best decides, part by part:
+some users rows are held out, as the data themselves were split (`Interactions.split`); what ranks these best decides, part
+by part:
 
 1. the number of neighbors and lambda, by the neighbors alone (`models/linear/choice.py`);
-2. the rounds of training and what the factors weigh beside the neighbors. The factors learn far more of the rows they are
-   trained on than of others, the neighbors less, so that at their own weight they spoil the sum on sparse data. A weight of
-   0 leaves them out;
-3. what popularity weighs. Where rows have times it is that of late, and the latest fifth of all rows, ranked by what was
-   before, may raise its weight, as long as the rows held out at random do not suffer.
+2. what popularity weighs beside them: of all rows, or that of late where rows have times. The largest weight leaves little
+   else;
+3. the rounds of training and what the factors weigh beside both. Factors learn far more of the rows they are trained
+   on than of others, the neighbors less, so that at their own weight they spoil the sum on sparse data. A weight of 0
+   leaves them out.
 
-Then the model is trained on all rows with these settings. What the user has set is not touched.
+Then the neighbors are fitted to all rows, and the training goes on with them for a round from where it was best: begun
+anew it would cost as much again and be no better. What the user has set is not touched.
+
+Whole data do not tell what will be asked: what else their users like, or what comes next. Rows at random decide, and where
+there are times the latest fifth of all rows, ranked by what was before, may raise the weight of popularity as long as the
+rows at random do not suffer (docs/decisions/training.md).
 """
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+import copy
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 
@@ -24,34 +31,48 @@ from topnrank._typing import Float32Array, Float64Array, Int64Array
 from topnrank.data.feedback.by_name import feedback_from, fitted_feedback
 from topnrank.data.feedback.policies import Feedback
 from topnrank.data.interactions import Interactions
-from topnrank.engines import Engine, make_engine, on_one_machine
-from topnrank.errors import DataError, DivergenceError
+from topnrank.engines import Engine, State, make_engine, on_one_machine
+from topnrank.errors import DivergenceError
 from topnrank.evaluation.held_out import FEWEST_USERS, JUDGED_BY, HeldOut
-from topnrank.evaluation.splits import hold_out, split_time
+from topnrank.evaluation.splits import hold_out
 from topnrank.kernels.jit import threads
-from topnrank.models.base import Fitted
 from topnrank.models.factor.fitted import fitted_arrays
 from topnrank.models.factor.prepare import Prepared, add_neighbors, like_sessions, likes_of, prepare
-from topnrank.models.factor.recipe import Recipe
-from topnrank.models.linear.choice import SIZES, choose_ridge
-from topnrank.models.linear.neighbors import CoOccurrences, Ridge, neighbor_arrays, neighbor_term
+from topnrank.models.factor.recipe import Recipe, Start
+from topnrank.models.linear.choice import SIZES, ChosenRidge, choose_ridge
+from topnrank.models.linear.neighbors import CoOccurrences, NeighborTerm, Ridge
+from topnrank.models.parameters import AUTO
 from topnrank.models.recent_popularity import item_popularity
 from topnrank.scorers import Neighbors
 from topnrank.scorers.neighbors import SCALE
 from topnrank.training import Round, train
 
-MOST_ROUNDS = 20
-"""No more rounds of training than this are tried."""
+FEW_USERS = 1000
+"""Held-out users by whom the rounds of training are compared; all of them judge whether a part is worth it."""
+ROUNDS = (1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 20)
+"""After these rounds of the trial training it is measured, and after the last it ends."""
 WEIGHTS = (0.1, 0.25, 0.5, 1.0)
-"""Weights of the factors that are tried after each round."""
-PATIENCE, PROGRESS = 4, 1.001
-"""The trial ends when so many rounds did not improve by this factor."""
+"""Weights of the factors that are tried after each of them."""
+PATIENCE, PROGRESS = 2, 1.001
+"""The trial ends when so many of these measurements did not improve by this factor."""
+FINISHING = 0.25
+"""Where the trial was long enough, a round over all rows follows: this share of its rounds, rounded down, but one at most.
+In the first rounds factors grow fast, and would not fit their weight."""
 WORTH = 1.002
 """A part must improve the metric by this factor, or it is left out."""
-POPULARITIES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+SURE = 3.0
+"""The factors must also improve it by so many standard errors: what is no better is not worth a training."""
+POPULARITY_WORTH = 1.01
+"""On rows held out at random the least weight of popularity is taken that is within this factor of the best."""
+POPULARITIES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 """Weights of popularity that are tried; the first only decides between items of equal scores, and ranks for strangers."""
 BEARABLE = 0.998
 """What popularity may leave of the metric on rows held out at random, where the latest rows ask for more of it."""
+CACHE_BYTES = 2**28
+"""The neighbors' scores of held-out users are kept where they take no more."""
+
+Scores = Callable[[Int64Array], Float32Array]
+"""(len(users), n_items) scores of users."""
 
 
 @dataclass(frozen=True)
@@ -61,13 +82,26 @@ class _Trial:
     data: Interactions
     policy: Feedback
     held_out: HeldOut
+    few: HeldOut
+    """Of `FEW_USERS`"""
+    by: str
+    """How the rows were held out"""
 
     @classmethod
-    def of(cls, train_rows: Interactions, rest: Interactions, policy: Feedback) -> "_Trial":
-        """`rest` is ranked by what `train_rows` teach."""
+    def of(cls, data: Interactions, policy: Feedback, by: str) -> Self | None:
+        """Rows of `data` held out `by` a split; None where they are too few to choose by."""
+        if (split := hold_out(data, by=by)) is None:
+            return None
+        train_rows, rest = split
         asked = policy(rest)
         assert asked.weights is not None
-        return cls(train_rows, policy, HeldOut.of(train_rows, asked, (asked.weights > 0).astype(np.float64), JUDGED_BY))
+        liked = (asked.weights > 0).astype(np.float64)
+        held_out = HeldOut.of(train_rows, asked, liked, JUDGED_BY)
+        return (
+            cls(train_rows, policy, held_out, held_out.some(FEW_USERS), by)
+            if held_out.n_users >= FEWEST_USERS
+            else None
+        )
 
     def prepare(self, recipe: Recipe) -> Prepared:
         """The training lists, without neighbors."""
@@ -78,111 +112,205 @@ class _Trial:
         sessions = like_sessions(prepared.data, prepared.rows.gains > 0, ridge)
         return CoOccurrences.of(likes_of(prepared.rows, self.data.n_items, sessions), ridge, most)
 
+    def values(self, base: Scores, part: Scores, weights: Sequence[float], *, few: bool = False) -> Float64Array:
+        """(n_weights,) the metric of `base` with a further part at each weight, on all held-out rows or those of a `few`."""
+        return np.asarray(np.nanmean(self.of_users(base, part, weights, few=few), axis=1), np.float64)
+
+    def of_users(self, base: Scores, part: Scores, weights: Sequence[float], *, few: bool = False) -> Float64Array:
+        """(n_weights, n_users) the same, user by user."""
+
+        def candidates(users: Int64Array) -> Iterator[Float32Array]:
+            known, more = base(users), part(users)
+            for weight in weights:
+                yield known + np.float32(weight) * more
+
+        return (self.few if few else self.held_out).of_users(candidates)
+
 
 @dataclass(frozen=True)
-class _Parts:
-    """What the parts of a model give to the scores of some users."""
+class _NeighborScores:
+    """What the neighbors give to the scores of held-out users, computed once."""
 
-    neighbors: Float32Array
-    factors: Float32Array
+    term: NeighborTerm | None
+    n_items: int
+    n_users: int
+    _blocks: dict[bytes, Float32Array] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, trial: _Trial, prepared: Prepared, neighbors: Neighbors | None) -> Self:
+        """Of the neighbors that a trial found."""
+        term = None
+        if neighbors is not None:
+            term = NeighborTerm.of(neighbors, likes_of(prepared.rows, trial.data.n_items))
+        return cls(term, trial.data.n_items, trial.held_out.n_users)
+
+    def at(self, scale: float) -> Scores:
+        """The scores at a scale."""
+        return lambda users: np.float32(scale) * self._block(users)
+
+    def _block(self, users: Int64Array) -> Float32Array:
+        key = users.tobytes()
+        if key in self._blocks:
+            return self._blocks[key]
+        block = np.zeros((users.size, self.n_items), np.float32)
+        if self.term is not None:
+            self.term.add_to(block, users)
+        if 4 * self.n_users * self.n_items <= CACHE_BYTES:
+            self._blocks[key] = block
+        return block
 
 
 @dataclass(frozen=True)
-class _Scores:
-    """A model whose parts are weighed anew."""
+class _Model:
+    """A round of the trial training: its state, and what scoring needs of it."""
 
-    fitted: Fitted
+    number: int
+    state: State
+    arrays: Mapping[str, Any]
 
-    def of(self, users: Int64Array) -> _Parts:
-        """(len(users), n_items) scores of both parts; the bias belongs to the factors."""
-        arrays = self.fitted.arrays
-        block = np.zeros((users.size, len(self.fitted.items)), np.float32)
-        if (term := neighbor_term(self.fitted)) is not None:
-            term.add_to(block, users)
-        if "user_factors" not in arrays:
-            return _Parts(block, np.zeros_like(block))
-        factors = arrays["user_factors"][users].astype(np.float32) @ arrays["item_factors"].astype(np.float32).T
-        factors += arrays["item_bias"].astype(np.float32)
-        return _Parts(block, factors)
+    @classmethod
+    def of(cls, number: int, recipe: Recipe, state: State, prepared: Prepared) -> Self:
+        """As it is now, the factors at their own weight."""
+        bare = replace(prepared, frozen=prepared.frozen._replace(neighbors=None))
+        own = replace(recipe, factor_weight=1.0, popularity=0.0)
+        return cls(number, copy.deepcopy(state), fitted_arrays(own, state.parameters, bare))
+
+    @property
+    def scale(self) -> float:
+        """That of the neighbors."""
+        return float(self.arrays[SCALE][0]) if SCALE in self.arrays else 0.0
+
+    def factors(self, users: Int64Array) -> Float32Array:
+        """(len(users), n_items) what factors and bias give."""
+        vectors = self.arrays["user_factors"][users].astype(np.float32, copy=False)
+        return np.asarray(vectors @ self.arrays["item_factors"].T + self.arrays["item_bias"], np.float32)
+
+
+@dataclass(frozen=True)
+class _Popular:
+    """Popularity as a part of the scores, at its weight."""
+
+    weight: float
+    fading: bool
+    """Whether older rows count less"""
+    scores: Float32Array
+    """(n_items,)"""
+    value: float
+    """What the sum reaches on the held-out rows"""
+
+    def beside(self, base: Scores) -> Scores:
+        """The sum."""
+        return lambda users: base(users) + np.float32(self.weight) * self.scores
 
 
 class _Rounds:
-    """A callback of the trial training: keeps the best round and weight of the factors."""
+    """A callback of the trial training: keeps the best round and weight of the factors beside other parts."""
 
-    def __init__(self, recipe: Recipe, prepared: Prepared, held_out: HeldOut, weights: tuple[float, ...]) -> None:
-        self.recipe, self.prepared, self.held_out, self.weights = recipe, prepared, held_out, weights
-        self.round, self.weight, self.value = 0, 0.0, 0.0
-        self.scores: _Scores | None = None
-        self._leader, self._last_progress = 0.0, 0
+    def __init__(self, recipe: Recipe, trial: _Trial, prepared: Prepared, weights: tuple[float, ...]) -> None:
+        self.recipe, self.trial, self.prepared, self.weights = recipe, trial, prepared, weights
+        self.measured: tuple[int, ...] = ROUNDS
+        self.others: Callable[[float], Scores] = _nothing
+        """The other parts, at a scale of the neighbors"""
+        self.model: _Model | None = None
+        self.weight, self.value, self.enough = 0.0, 0.0, 0.0
+        self._leader, self._without_progress = 0.0, 0
 
     def after_round(self, engine: Engine, round_: Round) -> bool:
-        """Measures; True when there was no progress for some rounds."""
-        scores = _Scores(_fitted(self.recipe, engine, self.prepared))
-        self._keep(round_.number, scores, self.weights)
+        """Measures; True when there was no progress for some rounds, or none over the other parts at the start."""
+        if round_.number not in self.measured:
+            return False
+        self._keep(_Model.of(round_.number, self.recipe, engine.state, self.prepared))
+        self._without_progress += 1
         if self.value > PROGRESS * self._leader:
-            self._leader, self._last_progress = self.value, round_.number
-        return round_.number - self._last_progress >= PATIENCE
+            self._leader, self._without_progress = self.value, 0
+        hopeless = round_.number == self.measured[min(PATIENCE, len(self.measured)) - 1] and self.value <= self.enough
+        return hopeless or self._without_progress >= PATIENCE
 
-    def _keep(self, number: int, scores: _Scores, weights: tuple[float, ...]) -> None:
-        """Measures these weights of a round, and keeps the best."""
+    def _keep(self, model: _Model) -> None:
+        """Measures the weights of a round, and keeps the best."""
+        values = self.trial.values(self.others(model.scale), model.factors, self.weights, few=True)
+        best = int(np.argmax(values))
+        if values[best] > self.value:
+            self.model, self.weight, self.value = model, self.weights[best], float(values[best])
 
-        def candidates(users: Int64Array) -> Iterator[Float32Array]:
-            parts = scores.of(users)
-            for weight in weights:
-                yield parts.neighbors + np.float32(weight) * parts.factors
+    def decide(self, *, required: bool) -> None:
+        """The best weight of the best round, half a step to both sides tried too.
 
-        for weight, value in zip(weights, self.held_out.means(candidates), strict=True):
-            if value > self.value:
-                self.round, self.weight, self.value, self.scores = number, weight, float(value), scores
-
-    def refine(self) -> None:
-        """Half a step to both sides of the best weight."""
-        if self.scores is not None and len(self.weights) > 1:
-            self._keep(self.round, self.scores, (self.weight / 2**0.5, self.weight * 2**0.5))
+        No model where that is not clearly better than no factors, unless they are `required`.
+        """
+        if self.model is None:
+            return
+        weights = [self.weight]
+        if len(self.weights) > 1:
+            weights = [self.weight / 2**0.5, self.weight, self.weight * 2**0.5]
+        values = self.trial.of_users(self.others(self.model.scale), self.model.factors, [0.0, *weights])
+        means = np.nanmean(values, axis=1)
+        best = int(np.argmax(means[1:]))
+        self.weight, self.value = weights[best], float(means[1 + best])
+        gains = values[1 + best] - values[0]
+        clear = SURE * float(np.nanstd(gains)) / np.sqrt(np.isfinite(gains).sum())
+        if not required and np.nanmean(gains) <= max(clear, (WORTH - 1.0) * means[0]):
+            self.model = None
 
 
 def choose(recipe: Recipe, data: Interactions) -> Recipe:
     """`recipe` with the open settings chosen by `data`; as it is where rows are too few to choose by."""
     policy = fitted_feedback(feedback_from(recipe.feedback, data), data)
-    split = hold_out(data)
-    if split is None:
-        return recipe
-    trial = _Trial.of(*split, policy)
-    if trial.held_out.n_users < FEWEST_USERS:
-        return recipe
+    wanted = recipe.settings["held_out"]
+    asked = data.split if wanted == AUTO else wanted
     with threads(recipe.num_threads):
-        return _choose(recipe, trial, data)
+        if data.timestamps is None:
+            asked = "per-user"
+        trial = None if asked is None else _Trial.of(data, policy, asked)
+        if trial is None and asked != "per-user":
+            trial = _Trial.of(data, policy, "per-user")
+        if trial is None:
+            return recipe
+        latest = _Trial.of(data, policy, "time") if asked is None and "popularity" in recipe.open_settings else None
+        return _choose(recipe, trial, latest)
 
 
-def _choose(recipe: Recipe, trial: _Trial, data: Interactions) -> Recipe:
-    """Part by part."""
-    is_open = recipe.open_settings
-    prepared = trial.prepare(recipe)
-    ridge, best = recipe.selection.ridge, 0.0
+def _choose(recipe: Recipe, trial: _Trial, latest: _Trial | None) -> Recipe:
+    """Part by part; the rows of `latest` may raise the weight of popularity."""
+    prepared, ridge, is_open = trial.prepare(recipe), recipe.selection.ridge, recipe.open_settings
     if ridge is not None:
         sizes = SIZES[:2] if "neighbors" in is_open else (ridge.neighbors,)
         together = trial.co_occurrences(prepared, ridge, max(sizes))
         penalty = None if "neighbor_penalty" in is_open else ridge.penalty
         found = choose_ridge(together, trial.held_out, sizes=sizes, penalty=penalty)
-        ridge, best = replace(ridge, neighbors=found.neighbors, penalty=found.penalty), found.value
-        prepared = add_neighbors(prepared, together.solve_left_out(ridge.neighbors, ridge.penalty))
-        recipe = replace(recipe, selection=recipe.selection._replace(ridge=ridge))
-    scores, neighbors = None, prepared.frozen.neighbors
-    if neighbors is None or recipe.factor_weight > 0.0:
-        rounds = _try_factors(recipe, prepared, trial.held_out, best)
-        scores = rounds.scores
-    if scores is None and neighbors is not None and ("factor_weight" in is_open or recipe.factor_weight == 0.0):
-        scale = prepared.frozen.scale
-        scores = _neighbors_alone(prepared, neighbors, scale)
+        prepared = add_neighbors(prepared, together.solve_left_out(found.neighbors, found.penalty))
+        recipe = _with_ridge(recipe, found)
+    scale, neighbors = prepared.frozen.scale, _NeighborScores.of(trial, prepared, prepared.frozen.neighbors)
+    popular = _choose_popularity(recipe, trial, neighbors.at(scale))
+    rounds = None
+    if ridge is None or recipe.factor_weight > 0.0:
+        rounds = _try_factors(recipe, prepared, trial, neighbors, popular)
+    base = neighbors.at(scale)
+    if rounds is not None and rounds.model is not None:
+        scale, recipe = rounds.model.scale, replace(recipe, factor_weight=rounds.weight)
+        base = _sum(neighbors.at(scale), rounds.model.factors, rounds.weight)
+        if "epochs" in is_open:
+            start = Start(rounds.model.state, rounds.model.number)
+            recipe = replace(recipe, epochs=start.rounds + min(1, int(FINISHING * start.rounds)), start=start)
+    elif ridge is not None and ("factor_weight" in is_open or recipe.factor_weight == 0.0):
         recipe = replace(recipe, epochs=0, iterations=None, factor_weight=0.0, neighbor_scale=scale)
-    elif scores is None:  # nothing was learned; the training on all rows may say why
+    else:  # nothing was learned; the training on all rows may say why
         return _told(replace(recipe, open_settings=is_open & {"neighbors", "neighbor_penalty"}))
-    else:
-        epochs = rounds.round if "epochs" in is_open else recipe.epochs
-        recipe = replace(recipe, factor_weight=rounds.weight, epochs=epochs)
-    if "popularity" in is_open:
-        recipe = replace(recipe, popularity=_choose_popularity(recipe, trial, scores, data))
-    return _told(recipe)
+    if latest is not None and ridge is not None:
+        popular = _for_latest(recipe, trial, base, latest, scale, popular)
+    return _told(replace(recipe, popularity=popular.weight, fading=popular.fading))
+
+
+def _with_ridge(recipe: Recipe, found: ChosenRidge) -> Recipe:
+    """The recipe with the chosen regressions."""
+    assert recipe.selection.ridge is not None
+    ridge = replace(recipe.selection.ridge, neighbors=found.neighbors, penalty=found.penalty)
+    return replace(recipe, selection=recipe.selection._replace(ridge=ridge))
+
+
+def _sum(base: Scores, part: Scores, weight: float) -> Scores:
+    """Scores with a further part at its weight."""
+    return lambda users: base(users) + np.float32(weight) * part(users)
 
 
 def _told(recipe: Recipe) -> Recipe:
@@ -202,95 +330,74 @@ def _told(recipe: Recipe) -> Recipe:
     return replace(recipe, chosen=chosen, settings={**recipe.settings, **chosen}, open_settings=frozenset())
 
 
-def _neighbors_alone(prepared: Prepared, neighbors: Neighbors, scale: float) -> _Scores:
-    """The model without factors."""
-    arrays: dict[str, Any] = {SCALE: np.array([scale], np.float32)}
-    arrays |= neighbor_arrays(neighbors, prepared.rows.gains > 0)
-    return _Scores(Fitted.of(prepared.data, arrays, prepared.info))
-
-
-def _try_factors(recipe: Recipe, prepared: Prepared, held_out: HeldOut, best: float) -> _Rounds:
-    """The best round and weight of a training on the rows that are left; no scores where the factors do not help."""
+def _try_factors(
+    recipe: Recipe,
+    prepared: Prepared,
+    trial: _Trial,
+    neighbors: _NeighborScores,
+    popular: _Popular,
+) -> _Rounds:
+    """The best round and weight of a training on the rows that are left; no model where the factors do not help."""
     is_open = recipe.open_settings
     weights = WEIGHTS if "factor_weight" in is_open else (recipe.factor_weight,)
-    rounds = _Rounds(recipe, prepared, held_out, weights)
+    rounds = _Rounds(recipe, trial, prepared, weights)
     schedule = recipe.schedule(prepared.rows)
     if "epochs" in is_open:
-        schedule = replace(schedule, rounds=MOST_ROUNDS, whole=True)
+        schedule = replace(schedule, rounds=ROUNDS[-1], whole=True)
+    else:
+        rounds.measured = (schedule.rounds,)
+    rounds.others = lambda scale: popular.beside(neighbors.at(scale))
+    required = "factor_weight" not in is_open or recipe.selection.ridge is None
+    if not required:
+        nothing = trial.values(
+            rounds.others(prepared.frozen.scale), lambda _: np.zeros((1, 1), np.float32), (0.0,), few=True
+        )
+        rounds.enough = WORTH * float(nothing[0])
     state = recipe.start_state(len(prepared.data.users), len(prepared.data.items), prepared.frozen)
     problem = recipe.problem(prepared.rows, prepared.frozen)
     engine = make_engine(on_one_machine(recipe.engine), problem, state, recipe.num_threads)
     with contextlib.suppress(DivergenceError):  # what is good until then may be used
-        train(engine, schedule, [rounds] if "epochs" in is_open else [_LastRound(rounds)])
-    rounds.refine()
-    if "factor_weight" in is_open and rounds.value <= WORTH * best:
-        rounds.scores = None
+        train(engine, schedule, [rounds])
+    rounds.decide(required=required)
     return rounds
 
 
-@dataclass(frozen=True)
-class _LastRound:
-    """A callback that looks at the end of a training only, whose length the user has set."""
-
-    rounds: _Rounds
-
-    def after_round(self, engine: Engine, round_: Round) -> bool:
-        """Measures the last round."""
-        is_last = round_.number == self.rounds.recipe.schedule(self.rounds.prepared.rows).rounds
-        return is_last and self.rounds.after_round(engine, round_)
-
-
-def _fitted(recipe: Recipe, engine: Engine, prepared: Prepared) -> Fitted:
-    """The model as it is now, its factors at their own weight."""
-    arrays = fitted_arrays(replace(recipe, factor_weight=1.0, popularity=0.0), engine.state.parameters, prepared)
-    return Fitted.of(prepared.data, arrays, prepared.info)
+def _choose_popularity(recipe: Recipe, trial: _Trial, base: Scores) -> _Popular:
+    """The best weight of popularity on the rows held out, of all rows or that of late."""
+    recent, found = item_popularity(trial.data), list[_Popular]()
+    kinds = [False, True] if recent.half_life is not None and trial.by == "per-user" else [True]
+    weights = (0.0, *POPULARITIES) if "popularity" in recipe.open_settings else (recipe.popularity,)
+    for fading in kinds:
+        scores = recent.scores if fading else item_popularity(trial.data, fading=False).scores
+        values = trial.values(base, _alike(scores), weights)
+        best = int(np.argmax(values))
+        if trial.by == "per-user" and len(values) > 1:  # the least of those that are as good, and at least the first
+            best = max(1, int(np.argmax(POPULARITY_WORTH * values >= values.max())))
+        found.append(_Popular(weights[best], fading, scores, float(values[best])))
+    return max(found, key=lambda one: one.value if one.weight > POPULARITIES[0] else one.fading * one.value)
 
 
-def _choose_popularity(recipe: Recipe, trial: _Trial, scores: _Scores, data: Interactions) -> float:
-    """The weight of popularity: the best one on rows held out at random, or more if the latest rows say so."""
-    weights = (0.0, *POPULARITIES)
-    popular = item_popularity(trial.data).scores
-
-    def blocks(users: Int64Array) -> Iterable[Float32Array]:
-        parts = scores.of(users)
-        return _with_popularity(parts.neighbors + np.float32(recipe.factor_weight) * parts.factors, popular, weights)
-
-    values = trial.held_out.means(blocks)
-    # The least weight decides between equal scores and serves strangers, at no price.
-    lowest = int(np.argmax(values)) if values.max() > WORTH * values[1] else 1
-    if data.timestamps is None or recipe.selection.ridge is None:
-        return weights[lowest]
-    later = _values_of_latest(recipe, float(scores.fitted.arrays[SCALE][0]), trial.policy, data, weights)
-    if later is None:
-        return weights[lowest]
-    bearable = values >= BEARABLE * values.max()
-    bearable[:lowest] = False
-    bearable[lowest] = True
-    places = np.flatnonzero(bearable)
-    best = int(places[np.argmax(later[places])])
-    return weights[best if later[best] > WORTH * later[lowest] else lowest]
-
-
-def _with_popularity(block: Float32Array, popular: Float32Array, weights: tuple[float, ...]) -> Iterator[Float32Array]:
-    """The scores with each weight of popularity."""
-    for weight in weights:
-        yield block + np.float32(weight) * popular
-
-
-def _values_of_latest(
-    recipe: Recipe, scale: float, policy: Feedback, data: Interactions, weights: tuple[float, ...]
-) -> Float64Array | None:
-    """The metric of each weight on the latest fifth of the rows, by the neighbors of those before; None for few users."""
-    assert data.timestamps is not None
-    try:
-        trial = _Trial.of(*split_time(data, test=0.2), policy)
-    except DataError:  # most rows are of one moment
-        return None
-    if trial.held_out.n_users < FEWEST_USERS:
-        return None
-    prepared, ridge = trial.prepare(recipe), recipe.selection.ridge
+def _for_latest(
+    recipe: Recipe, trial: _Trial, base: Scores, latest: _Trial, scale: float, popular: _Popular
+) -> _Popular:
+    """The weight of popularity of late that ranks the latest rows best and leaves nearly all of the metric of other rows."""
+    weights = [weight for weight in POPULARITIES if weight >= popular.weight]
+    values = trial.values(base, _alike(popular.scores), weights)
+    prepared, ridge = latest.prepare(recipe), recipe.selection.ridge
     assert ridge is not None
-    together = trial.co_occurrences(prepared, ridge, ridge.neighbors)
-    (neighbors,) = together.solve(ridge.neighbors, [ridge.penalty])
-    scores, popular = _neighbors_alone(prepared, neighbors, scale), item_popularity(trial.data).scores
-    return trial.held_out.means(lambda users: _with_popularity(scores.of(users).neighbors, popular, weights))
+    (neighbors,) = latest.co_occurrences(prepared, ridge, ridge.neighbors).solve(ridge.neighbors, [ridge.penalty])
+    of_late = _alike(item_popularity(latest.data).scores)
+    later = latest.values(_NeighborScores.of(latest, prepared, neighbors).at(scale), of_late, weights)
+    places = np.flatnonzero(values >= BEARABLE * values[0])
+    best = int(places[np.argmax(later[places])])
+    return replace(popular, weight=weights[best]) if later[best] > WORTH * later[0] else popular
+
+
+def _nothing(_: float) -> Scores:
+    """No scores, at any scale."""
+    return lambda users: np.zeros((users.size, 1), np.float32)
+
+
+def _alike(scores: Float32Array) -> Scores:
+    """The same scores for all users."""
+    return lambda users: np.broadcast_to(scores, (users.size, scores.size))

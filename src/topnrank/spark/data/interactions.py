@@ -208,7 +208,7 @@ class SparkInteractions:
         """All rows on the driver, which must have the memory: as `Interactions.from_frame` makes them of the same rows."""
         blocks = sorted(self.blocks.collect(), key=lambda block: int(block.number))
         names = [name for name in blocks[0].data if name != "indptr"]
-        columns = {name: np.concatenate([block.data[name] for block in blocks]) for name in names}
+        columns: dict[str, Any] = {name: np.concatenate([block.data[name] for block in blocks]) for name in names}
         sizes = np.concatenate([np.diff(block.data["indptr"]) for block in blocks])
         return Interactions(
             IdMap(collect_ids(self.users)),
