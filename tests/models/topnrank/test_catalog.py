@@ -134,11 +134,11 @@ def test_the_bits_do_not_depend_on_threads(users):
 
 
 def test_a_run_that_was_stopped_ends_with_the_same_bits(tmp_path):
-    whole = TopNRank(**SMALL, epochs=6).fit(ratings())
+    whole = TopNRank(**SMALL | {"epochs": 6}).fit(ratings())
     folder = tmp_path / "run"
     with pytest.raises(KeyboardInterrupt):
-        TopNRank(**SMALL, epochs=6).fit(ratings(), checkpoint=folder, callbacks=[Interrupt()])
-    assert learned(TopNRank(**SMALL, epochs=6).fit(ratings(), checkpoint=folder)) == learned(whole)
+        TopNRank(**SMALL | {"epochs": 6}).fit(ratings(), checkpoint=folder, callbacks=[Interrupt()])
+    assert learned(TopNRank(**SMALL | {"epochs": 6}).fit(ratings(), checkpoint=folder)) == learned(whole)
 
 
 class Interrupt:
@@ -264,15 +264,15 @@ def test_recency_needs_times():
 
 
 def test_sessions_find_what_goes_together():
-    """Items 3g and 3g + 1 are looked at together, 3g + 2 by the same users at another time; of one g users know 3g only."""
+    """Items 3g and 3g + 2 are looked at together, 3g + 1 by the same users at another time; of one g users know 3g only."""
     drawn, rows, asked = np.random.default_rng(3), [], []
     for user in range(300):
         chosen = drawn.permutation(20)[:6]
         for report, g in enumerate(3 * chosen):
-            moments = (10_000 * report, 10_000 * report + 5, 10_000 * report + 5_000)
+            moments = (10_000 * report, 10_000 * report + 5_000, 10_000 * report + 5)
             rows += [(user, int(g) + place, when) for place, when in enumerate(moments)]
         rows, last = rows[:-2], 3 * int(chosen[-1])
-        asked.append(last + 1)
+        asked.append(last + 2)  # of equal scores the smaller item comes first
     users, items, times = zip(*rows, strict=True)
     data, found = Interactions.from_arrays(users, items, timestamps=times), []
     settings = SMALL | {"epochs": 2, "neighbors": 6, "neighbor_penalty": 10.0}
