@@ -6,6 +6,7 @@
 # make docs    the documentation site, in docs/_build/html
 # make bench   the benchmark suite: installs the peers in .venv-bench and writes benchmarks/report (TOPNRANK_DATA: ML-1M)
 # make torture   faults by the thousand: damaged and hostile files, full disks, kills, forks, threads (ARGS="--scale 10 --seed 1")
+# make serve-campaign   servers at full size: swaps, kills, full disks, 10,000 fuzzed requests; appends to serve-campaign.md
 # make test-minimum   the tests of data, files and models with the oldest versions that are allowed, in .venv-minimum
 # make out-of-the-box   docs/results/out_of_the_box.md, our default beside the peers' (TOPNRANK_DATA; ARGS="--jobs 16")
 
@@ -16,7 +17,7 @@ BENCH := .venv-bench
 MINIMUM := .venv-minimum
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 
-.PHONY: demo test test-all test-spark test-minimum torture check docs bench out-of-the-box clean
+.PHONY: demo test test-all test-spark test-minimum torture serve-campaign check docs bench out-of-the-box clean
 
 demo: $(VENV)/installed
 	$(BIN)/topnrank demo
@@ -35,6 +36,9 @@ test-minimum: $(MINIMUM)/installed
 
 torture: $(VENV)/installed-dev
 	$(BIN)/python benchmarks/torture.py --report docs/results/robustness.md $(ARGS)
+
+serve-campaign: $(VENV)/installed-dev
+	TOPNRANK_CAMPAIGN=$(CURDIR)/serve-campaign.md $(BIN)/python -m pytest -n 0 -s -q tests/serve/test_processes.py tests/serve/test_contract.py $(ARGS)
 
 check: $(VENV)/installed-dev
 	$(BIN)/ruff check src tests benchmarks

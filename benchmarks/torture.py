@@ -55,13 +55,16 @@ class Run:
         lines = [line.partition(" ") for line in text.split("\n")[:-1]]
         return [(int(case), outcome) for case, _, outcome in lines]
 
-    def finish(self) -> Result:
+    def run(self) -> None:
         """Runs the cases that are missing, in processes of their own: a crash ends one, and is counted."""
         if self.file.exists():
             self.file.write_text("".join(f"{case} {outcome}\n" for case, outcome in self.outcomes()))
         while not self._is_over():
             self._batch()
-        found = self.outcomes()[: -1 if self.end < 0 else None]
+
+    def result(self) -> Result:
+        """What the cases found that were run so far."""
+        found = [one for one in self.outcomes() if one[1] != "end"]
         counts = Counter(outcome.partition(":")[0] for _, outcome in found)
         failures = [f"case {case}: {outcome}" for case, outcome in found if outcome.startswith(FAILED)]
         return Result(self.name, len(found), dict(sorted(counts.items())), failures)
@@ -171,6 +174,7 @@ def main() -> int:
     parser.add_argument("--cases", type=int, help="number of cases of each campaign; -1 for all that are listed")
     parser.add_argument("--folder", type=Path, default=Path("benchmarks/report/torture"))
     parser.add_argument("--report", type=Path)
+    parser.add_argument("--no-run", action="store_true", help="report what was run so far")
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
     results: list[Result] = []
@@ -178,7 +182,9 @@ def main() -> int:
         campaign = CAMPAIGNS[name]
         cases = given.cases or (campaign.full if given.full else campaign.short)
         run = Run(name, given.seed, given.first, given.first + cases if cases > 0 else -1, given.folder)
-        result = run.finish()
+        if not given.no_run:
+            run.run()
+        result = run.result()
         print(f"{name}: {result.cases} cases, {result.outcomes}", *result.failures[:SHOWN], sep="\n  ", flush=True)
         results.append(result)
     if given.report is not None:

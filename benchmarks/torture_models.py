@@ -35,6 +35,7 @@ def models() -> dict[str, Any]:
         "factors": (tnr.BiasedMF(**quick), named),
         "catalog": (tnr.TopNRank(**quick, task="catalog", neighbors=4, recency=5.0), data()),
         "chosen": (tnr.TopNRank(**quick, task="catalog"), data()),
+        "ordered": (tnr.TopNRank(**quick, task="catalog", order="counts"), data()),
         "ridge": (tnr.NeighborRidge(neighbors=4, recency=3.0), data()),
         "ease": (tnr.EASE(dislikes=True), data()),
         "ease of users": (tnr.EASE(), data().filter(min_user_items=9)),

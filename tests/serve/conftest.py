@@ -14,7 +14,13 @@ def serving_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder, data = tmp_path_factory.mktemp("serving"), tnr.demo_data()
     models = {
         "films": tnr.TopNRank(
-            num_threads=1, epochs=3, neighbors=20, neighbor_penalty=50.0, factor_weight=1.0, popularity=0.0
+            num_threads=1,
+            epochs=3,
+            neighbors=20,
+            neighbor_penalty=50.0,
+            factor_weight=1.0,
+            popularity=0.0,
+            order="none",
         ),
         "linear": tnr.EASE(),
         "vectors": tnr.BPR(user_representation="factors", num_threads=1, epochs=3),
