@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 import topnrank as tnr
 from topnrank.cli.commands.train import ModelOptions
-from topnrank.cli.exit_codes import as_options
 from topnrank.cli.values import parse_feedback, parse_history, parse_settings, split_list
+from topnrank.cli.wording import as_options
 from topnrank.errors import ParameterError
 
 
@@ -52,6 +52,10 @@ def test_feedback() -> None:
 def test_history() -> None:
     assert parse_history("318=5, 858=4.5") == [("318", 5.0), ("858", 4.5)]
     assert parse_history("a,b=c") == ["a", "b=c"]
+    known = tnr.Interactions.from_arrays([1, 1, 1], ["a", "b", "d=e"]).items
+    assert parse_history("a,d=e", known) == ["a", "d=e"]
+    with pytest.raises(ParameterError, match="--history b=c: the rating of item b must be a number, got 'c'"):
+        parse_history("b=c", known)
     assert split_list(["a, b", ",c,"]) == ["a", "b", "c"]
 
 
@@ -63,8 +67,16 @@ def test_remedies_name_options() -> None:
         "no column item='x'; say --header or --no-header"
     )
     assert as_options("it failed; rank all items (TopNRank(task='catalog')), or task='rated'") == (
-        "it failed; rank all items (--task catalog), or --task 'rated'"
+        "it failed; rank all items (--task catalog), or --task rated"
     )
+    told = "the data has types; say what they mean with EventWeights({'buy': ..., 'add to cart': ...})"
+    assert as_options(told).endswith("with --feedback events:buy=...,'add to cart'=...")
+    assert (
+        as_options("no item; leave it out with unknown_items='skip'; it knows i=1").count("--unknown-items skip") == 1
+    )
+    assert as_options("too long; use BPR with negatives=0") == "too long; use BPR with --set negatives=0"
+    assert as_options("TopNRank.factors must be an integer, got 0") == "--set factors must be an integer, got 0"
+    assert as_options("duplicates must be one of 'last'") == "--duplicates must be one of 'last'"
     assert as_options("nothing to fix") == "nothing to fix"
 
 

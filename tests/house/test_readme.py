@@ -21,6 +21,8 @@ def folder_with_data(tmp_path, monkeypatch):
     pairs = [(user, item) for user in users for item in items if rng.random() < 0.6 or item in (1193, 661)]
     lines = [f"{user},{item},{rng.integers(1, 6)}" for user, item in pairs]
     (tmp_path / "ratings.csv").write_text("\n".join(["userId,movieId,rating", *lines]))
+    (tmp_path / "movies.csv").write_text("\n".join(["item,title", *[f"{item},Film {item}" for item in items]]))
+    (tmp_path / "today.csv").write_text("userId,movieId,rating\n42,2,4\n200,1193,5")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -20,6 +20,7 @@ from topnrank import (
     Threshold,
     TopNRank,
     load,
+    synthetic,
 )
 from topnrank.io.tensors import read_file, write_file
 from topnrank.models.base import Model
@@ -228,3 +229,12 @@ def test_a_model_can_be_saved_over_the_file_it_was_loaded_from(tmp_path):
     loaded.save(path)
     assert load(path).recommend(n=3).equals(loaded.recommend(n=3))
     assert loaded.recommend(n=3).equals(model.recommend(n=3))
+
+
+@pytest.mark.parametrize("order", ["counts", "ridge"])
+def test_a_model_that_knows_what_comes_next_is_loaded_as_it_was(tmp_path, order):
+    data = synthetic(60, 40, 1200, seed=1)
+    model = TopNRank(task="catalog", factors=4, epochs=1, neighbors=5, order=order).fit(data)
+    model.save(tmp_path / "m.safetensors")
+    users = np.arange(5)
+    assert (load(tmp_path / "m.safetensors").score_block(users) == model.score_block(users)).all()

@@ -51,12 +51,12 @@ def test_the_units_are_valid(tmp_path):
 
 
 def test_options_in_the_files_exist():
-    commands = typer.main.get_command(app).commands
-    used = []
+    group, used = typer.main.get_command(app), []
     for file in DEPLOY.iterdir():
         for line in file.read_text().splitlines():
-            for command, rest in re.findall(r"topnrank\W+(serve)\b(.*)", line):
-                used += [(command or "serve", option) for option in re.findall(r"--[a-z][a-z-]+", rest)]
+            for command, rest in re.findall(r"topnrank\W+(serve|refresh|warmup)\b(.*)", line):
+                used += [(command, option) for option in re.findall(r"--[a-z][a-z-]+", rest)]
     assert len(used) >= 5
     for command, option in used:
-        assert option in {name for one in commands[command].params for name in one.opts}, (command, option)
+        parameters = group.get_command(None, command).params
+        assert option in {name for one in parameters for name in one.opts}, (command, option)

@@ -53,17 +53,21 @@ def as_options(message: str) -> str:
     for python, typed in _WHOLE:
         message = message.replace(python, typed)
     message = re.sub(r"EventWeights\(\{(.*?)\}\)(\(data\))?", _event_weights, message)
-    message = re.sub(r"^(?:\w+)\.(\w+) must be", r"--set \1 must be", message)
+    message = re.sub(r"^(?:[A-Z]\w+)\.(\w+) must be", r"--set \1 must be", message)
+    message = re.sub(rf"^({'|'.join(_OPTIONS)}) must be", lambda found: f"--{_name(found[1])} must be", message)
+    message = message.replace("groups and max_per_group", "--groups and --max-per-group")
     if "=" not in message:
         return message
     options, settings = _patterns()
-    message = options.sub(_option, message)
-    return settings.sub(lambda found: f"--set {found[1]}={_plain(found[2])}", message)
+    fact, semicolon, rest = message.partition("; ")  # what is wrong is told in the user's words, then what to do
+    if not semicolon:
+        fact, rest = "", message
+    rest = options.sub(lambda found: f"--{_name(found[1])} {_plain(found[2])}", rest)
+    return fact + semicolon + settings.sub(lambda found: f"--set {found[1]}={_plain(found[2])}", rest)
 
 
-def _option(found: "re.Match[str]") -> str:
-    name = _OWN_OPTIONS.get(found[1], found[1].replace("_", "-"))
-    return f"--{name} {_plain(found[2])}"
+def _name(argument: str) -> str:
+    return _OWN_OPTIONS.get(argument, argument.replace("_", "-"))
 
 
 def _event_weights(found: "re.Match[str]") -> str:

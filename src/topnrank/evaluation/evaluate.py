@@ -71,8 +71,9 @@ def evaluate(
     test = test if isinstance(test, Interactions) else as_interactions(test, "evaluate")
     require_integer("num_threads", num_threads)
     model = model if hasattr(model, "score_block") else as_ranker(model, train)
-    ask = getattr(model, "for_rows", None)
-    model, asked = (model, "") if ask is None else ask(test)
+    asked, ask = "", None if test.timestamps is None else getattr(model, "for_rows", None)
+    if ask is not None:  # a model of several scores: which of them the times of the rows ask for
+        model, asked = ask(test)
     chosen = own_protocol(model) if one_of("protocol", protocol, ("auto", *PROTOCOLS)) == "auto" else protocol
     wanted = parse_metrics(metrics)
     relevant_test = relevance(test, relevant, getattr(model, "liked_rule_", None))

@@ -22,6 +22,7 @@ from topnrank.models.controls import NEVER
 from topnrank.models.linear.neighbors import LIKED, NEIGHBORS, RECENCY_WEIGHTS, WEIGHTS
 from topnrank.models.sequence.item_id_order import LAST
 from topnrank.models.sequence.links import BIAS, COUNTS, NEXT_BIAS, PAST, TARGETS, VALUES
+from topnrank.models.topnrank.next_items import next_model
 
 R = TypeVar("R")
 
@@ -126,11 +127,7 @@ def _check_links(explicit: Any, fitted: Fitted) -> None:
     if indptr[-1] != targets.size:
         raise ValueError(f"{COUNTS} are not those of {TARGETS}")
     _check_ascending(TARGETS, indptr, targets)
-    if NEXT_BIAS in arrays:
-        from topnrank.models.topnrank.next_items import following_model
-
-        explicit = following_model(explicit, fitted.info.following)
-    weights = explicit.past_of(np.ones(1))
+    weights = (next_model(explicit, fitted.info.following) if NEXT_BIAS in arrays else explicit).past_of(np.ones(1))
     if weights.shape[1] != counts.shape[1] or not np.isfinite(weights).all():
         raise ValueError(f"{COUNTS} have {counts.shape[1]} scales, the settings have {weights.shape[1]}")
 

@@ -68,6 +68,7 @@ def test_effective_n_is_the_mean_length_of_the_lists_up_to_the_cut():
     assert made.facts["effective_n"]["rated"]["ndcg@10"] < 10 < made.facts["effective_n"]["rated"]["mrr"]
 
 
+@pytest.mark.filterwarnings("ignore:compare. item ids tell")
 @pytest.mark.parametrize(
     ("split", "test_part", "parts"), [("last", 5, topnrank.split_last), ("time", 0.3, topnrank.split_time)]
 )

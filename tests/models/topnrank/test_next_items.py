@@ -16,7 +16,7 @@ def walks(users=250, items=30, length=8, directed=True):
     for user in range(users):
         own = (drawn.integers(items) + np.arange(length)) % items
         own = own if directed else drawn.permutation(own)
-        rows += [(user, int(item), 1000 * time + user) for time, item in enumerate(own)]
+        rows += [(user, int(item), 1000 * time + 37 * user) for time, item in enumerate(own)]
     owners, numbers, times = (list(column) for column in zip(*rows, strict=True))
     return Interactions.from_arrays(owners, numbers, timestamps=times)
 
@@ -47,6 +47,9 @@ def test_rows_of_any_time_are_ranked_as_without_order():
     ours, flat = (tnr.evaluate(one, test, metrics="ndcg@10") for one in (model, without))
     assert ours["ndcg@10"] == flat["ndcg@10"]
     assert "asked for rows of any time" in ours.convention
+    train, test = tnr.split_time(walks(), test=0.3)
+    later = tnr.evaluate(TopNRank(**SMALL, order="counts").fit(train), test, metrics="ndcg@10")
+    assert "asked for rows of any time" in later.convention
 
 
 def test_histories_explanations_and_files(fitted, tmp_path):

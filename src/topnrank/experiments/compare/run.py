@@ -275,7 +275,7 @@ def _facts(plan: Plan, cells: Sequence[Cell]) -> dict[str, Any]:
         "list_lengths": {"min": int(lengths.min()), "median": float(np.median(lengths)), "max": int(lengths.max())},
         "list_length_counts": {str(n): int(c) for n, c in zip(*np.unique(lengths, return_counts=True), strict=True)},
     }
-    if plan.split != "per-user":
+    if plan.split != "per-user" and data.timestamps is not None:
         rule = {"random": f" Items of one moment were taken in random order (seed {plan.seed}).", "item": _BY_ITEM}
         facts["order"] = f"{order_facts(data)}{rule.get(plan.ties, '') if plan.split == 'last' else ''}"
     known = {cell.repeat: cell.facts for cell in reversed(cells) if cell.error is None}

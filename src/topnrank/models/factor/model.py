@@ -42,6 +42,7 @@ from topnrank.models.parameters import (
     require,
 )
 from topnrank.models.presentation import TrainingHistory
+from topnrank.models.sequence.links import NEXT_BIAS
 from topnrank.models.serving.explain import Contributions, OneHistory, history_contributions
 from topnrank.models.serving.similar import Cosine, beside_neighbors
 from topnrank.scorers import Factors, History, Scorer
@@ -294,16 +295,28 @@ class FactorModel(Model):
         return int(self.fitted.info.best_round or 0)
 
     def score_block(self, users: IntArray) -> Float32Array:
-        """(len(users), n_items) U V' + b, plus the neighbors' part."""
+        """(len(users), n_items) U V' + b, plus the neighbors' part; or scores of what comes next, where there are such."""
         arrays = self.fitted.arrays
+        if NEXT_BIAS in arrays:
+            return self.next_block(users)
         factors, items, bias = arrays["user_factors"][users], arrays["item_factors"], arrays["item_bias"]
         block = scores_of(*(part.astype(np.float32, copy=False) for part in (factors, items, bias)))
         if (neighbors := neighbor_term(self.fitted)) is not None:
             neighbors.add_to(block, users)
         return block
 
+    def next_block(self, users: IntArray) -> Float32Array:
+        """(len(users), n_items) scores of what comes next, for models that have such."""
+        raise NotImplementedError
+
+    def next_pairs(self, users: IntArray, items: IntArray) -> Float32Array:
+        """(len(users),) scores of what comes next, for models that have such."""
+        raise NotImplementedError
+
     def score_pairs(self, users: IntArray, items: IntArray) -> Float32Array:
         """<u, v> + b of pairs. An item of the user's own history is scored like any other, its own part included."""
+        if NEXT_BIAS in self.fitted.arrays:
+            return self.next_pairs(users, items)
         scores, arrays = np.empty(len(users), np.float32), self.fitted.arrays
         blocks = (arrays[name].astype(np.float32, copy=False) for name in ("user_factors", "item_factors", "item_bias"))
         pairs = np.ascontiguousarray(users, np.int64), np.ascontiguousarray(items, np.int64)

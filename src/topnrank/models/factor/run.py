@@ -181,7 +181,9 @@ def fit_model(
         info = replace(info, fingerprint=prepared.info.fingerprint)
     arrays = fitted_arrays(recipe, engine.state.parameters if best is None else best, prepared)
     fitted = Fitted.of(prepared.data, arrays, info, replace(recipe, start=None))
-    return model.completed(fitted, prepared.data) if rows is data and recipe.task == "catalog" else fitted
+    if rows is not data or data.timestamps is None or recipe.task != "catalog":
+        return fitted
+    return model.completed(fitted, prepared.data)
 
 
 def _validation(

@@ -34,7 +34,7 @@ from topnrank.models.parameters import (
 from topnrank.models.sequence.links import NEXT_BIAS
 from topnrank.models.serving.explain import Contributions, OneHistory
 from topnrank.models.topnrank.choice import choose
-from topnrank.models.topnrank.next_items import ORDERS, add_next, come_after, next_scores, without_next
+from topnrank.models.topnrank.next_items import ORDERS, add_next, are_next, next_scores, without_next
 from topnrank.models.topnrank.recipe import (
     CATALOG_LENGTH_POWER,
     CATALOG_SPACE,
@@ -222,34 +222,38 @@ class TopNRank(FactorModel):
     def for_rows(self, rows: Interactions) -> tuple[Self, str]:
         """The model that `evaluate` asks for these rows, and in words what it asks for.
 
-        Test rows that come after a user's training rows are what comes next. Where more than a tenth of them do not, they
-        are rows of any time, for which the order of the past says less than all of it.
+        Test rows that come after their user's training rows are what comes next. Where more than a tenth of them do not, or
+        nine tenths come after all training rows, they are rows of any time, for which order says less than all of the past.
         """
-        if next_scores(self) is None:
+        if NEXT_BIAS not in self.fitted.arrays:
             return self, ""
-        if come_after(self.fitted, rows):
+        if are_next(self.fitted, rows):
             return self, "asked for what comes next"
+        return self._at_any_time(), "asked for rows of any time"
+
+    def _at_any_time(self) -> Self:
+        """The model without the scores of what comes next."""
         other = copy.copy(self)
         other._fitted = without_next(self.fitted)
-        return other, "asked for rows of any time"
+        return other
 
-    def score_block(self, users: IntArray) -> Float32Array:
-        """Scores of what comes next where the model has such and the user a past; else U V' + b plus the neighbors."""
-        if NEXT_BIAS not in self.fitted.arrays or (following := next_scores(self)) is None:
-            return super().score_block(users)
+    def next_block(self, users: IntArray) -> Float32Array:
+        """Scores of what comes next, for users with a past; for others those of any time."""
+        following = next_scores(self)
+        assert following is not None
         block, others = following.links.block(users), ~following.known[users]
         if others.any():
-            block[others] = super().score_block(users[others])
+            block[others] = self._at_any_time().score_block(users[others])
         return block
 
-    def score_pairs(self, users: IntArray, items: IntArray) -> Float32Array:
+    def next_pairs(self, users: IntArray, items: IntArray) -> Float32Array:
         """The same for pairs."""
         following = next_scores(self)
-        if following is None:
-            return super().score_pairs(users, items)
+        assert following is not None
+        users, items = np.asarray(users), np.asarray(items)
         scores, others = following.links.pairs(users, items), ~following.known[users]
         if others.any():
-            scores[others] = super().score_pairs(users[others], items[others])
+            scores[others] = self._at_any_time().score_pairs(users[others], items[others])
         return scores
 
     def score_histories(self, indptr: IntArray, items: IntArray, values: FloatArray | None) -> Float32Array:

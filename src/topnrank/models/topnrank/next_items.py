@@ -116,30 +116,45 @@ def next_scores(model: "TopNRank") -> NextScores | None:
     return fitted.cached(NextScores, lambda: _next_scores(model)) if NEXT_BIAS in fitted.arrays else None
 
 
-def _next_scores(model: "TopNRank") -> NextScores:
-    fitted, directed = model.fitted, following_model(model, model.fitted.info.following)
-    counts = np.bincount(row_owner(fitted.indptr), weights=fitted.arrays[PAST].any(axis=1), minlength=len(fitted.users))
-    return NextScores(link_scores(fitted), directed, counts > 0)
-
-
-def following_model(model: "TopNRank", settings: Mapping[str, Any] | None) -> OrderedModel:
-    """The model of order beside `model` that was chosen with these settings, which a file holds."""
+def next_model(model: "TopNRank", settings: Mapping[str, Any] | None) -> OrderedModel:
+    """The model of order with the settings that a fitted model keeps, not fitted."""
     settings = settings or {}
     return replace(_directed("ridge" if "decays" in settings else "counts", model), **settings)
 
 
-def come_after(fitted: Fitted, rows: Interactions) -> bool:
-    """Whether at least `AFTER` of the rows of known users are not before the last training row of their user."""
+def _next_scores(model: "TopNRank") -> NextScores:
+    fitted = model.fitted
+    counts = np.bincount(row_owner(fitted.indptr), weights=fitted.arrays[PAST].any(axis=1), minlength=len(fitted.users))
+    return NextScores(link_scores(fitted), next_model(model, fitted.info.following), counts > 0)
+
+
+def are_next(fitted: Fitted, rows: Interactions) -> bool:
+    """Whether rows of known users are what comes next: not before the last training row of their user.
+
+    At least `AFTER` of them have to be, but no more than that after all training rows: what is asked for in the weeks
+    after is ruled by what is popular then (`models/topnrank/choice.py`), not by what came last.
+    """
     if rows.timestamps is None:
         return True
+    times = fitted.arrays[TIMES].astype(np.int64)
     last = np.full(len(fitted.users), np.iinfo(np.int64).min)
-    np.maximum.at(last, row_owner(fitted.indptr), fitted.arrays[TIMES].astype(np.int64))
+    np.maximum.at(last, row_owner(fitted.indptr), times)
     users = fitted.users.index(rows.users.ids)[rows.user_index]
-    known = users >= 0
-    return bool(not known.any() or (rows.timestamps[known] >= last[users[known]]).mean() >= AFTER)
+    asked, own = rows.timestamps[users >= 0], last[users[users >= 0]]
+    if not asked.size:
+        return True
+    return bool((asked >= own).mean() >= AFTER > (asked > times.max()).mean())
+
+
+@dataclass(frozen=True)
+class _AnyTime:
+    """The state without the scores of what comes next."""
+
+    fitted: Fitted
 
 
 def without_next(fitted: Fitted) -> Fitted:
-    """The state without the scores of what comes next."""
+    """The state without the scores of what comes next, made once."""
     arrays = {name: array for name, array in fitted.arrays.items() if name not in (*LINKS, PAST, NEXT_BIAS)}
-    return Fitted(fitted.users, fitted.items, fitted.indptr, fitted.indices, arrays, fitted.info)
+    made = Fitted(fitted.users, fitted.items, fitted.indptr, fitted.indices, arrays, fitted.info)
+    return fitted.cached(_AnyTime, lambda: _AnyTime(made)).fitted
