@@ -11,7 +11,10 @@ from pathlib import Path
 
 import pytest
 
-LAYERS = ("omp", "workqueue")
+TBB = Path(sys.prefix, "lib", "libtbb.so.12")
+"""Where the package tbb puts it; Numba looks for it as for any library."""
+no_tbb = pytest.mark.skipif(not TBB.exists(), reason="the package tbb is not installed")
+LAYERS = ("omp", "workqueue", pytest.param("tbb", marks=no_tbb))
 BEGIN = """
 import os, signal, sys, threading
 import numpy as np
@@ -45,7 +48,9 @@ def run(script, layer="omp", seconds=500, **environment):
     """What the script prints; it must end well, and in time."""
     done = subprocess.run(
         [sys.executable, "-c", BEGIN + script],
-        env=os.environ | {"NUMBA_THREADING_LAYER": layer, "NUMBA_NUM_THREADS": "4"} | environment,
+        env=os.environ
+        | {"NUMBA_THREADING_LAYER": layer, "NUMBA_NUM_THREADS": "4", "LD_LIBRARY_PATH": str(TBB.parent)}
+        | environment,
         capture_output=True,
         text=True,
         timeout=seconds,

@@ -287,7 +287,7 @@ def test_sessions_need_times_and_neighbors():
         TopNRank(**SMALL | {"neighbors": 3}, sessions=60.0).fit(groups())
     with pytest.raises(ParameterError, match="sessions say how neighbors are found"):
         TopNRank(**SMALL | {"neighbors": 0}, sessions=60.0)
-    with pytest.raises(ParameterError, match="sessions and recency are for the whole catalog"):
+    with pytest.raises(ParameterError, match="recency and order are for the whole catalog"):
         TopNRank(task="rated", sessions=60.0)
 
 
