@@ -5,7 +5,15 @@ import numpy as np
 from topnrank import Interactions
 from topnrank.data import synthetic
 
-SMALL = {"task": "catalog", "factors": 8, "epochs": 8, "negatives": 30, "neighbors": 6, "batch_size": 20}
+SMALL = {
+    "order": "none",
+    "task": "catalog",
+    "factors": 8,
+    "epochs": 8,
+    "negatives": 30,
+    "neighbors": 6,
+    "batch_size": 20,
+}
 
 
 def ratings():

@@ -22,7 +22,7 @@ TAGS = {
 _SOMEBODY = {
     "anyOf": [
         {"required": ["user"], "properties": {"user": {"type": ["string", "integer"]}}},
-        {"required": ["history"], "properties": {"history": {"type": "array", "minItems": 1}}},
+        {"required": ["history"], "properties": {"history": {"type": "array"}}},
     ]
 }
 """A user, a history, or both: the rule that a struct cannot say."""

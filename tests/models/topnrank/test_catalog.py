@@ -134,11 +134,11 @@ def test_the_bits_do_not_depend_on_threads(users):
 
 
 def test_a_run_that_was_stopped_ends_with_the_same_bits(tmp_path):
-    whole = TopNRank(**SMALL, epochs=6).fit(ratings())
+    whole = TopNRank(**SMALL | {"epochs": 6}).fit(ratings())
     folder = tmp_path / "run"
     with pytest.raises(KeyboardInterrupt):
-        TopNRank(**SMALL, epochs=6).fit(ratings(), checkpoint=folder, callbacks=[Interrupt()])
-    assert learned(TopNRank(**SMALL, epochs=6).fit(ratings(), checkpoint=folder)) == learned(whole)
+        TopNRank(**SMALL | {"epochs": 6}).fit(ratings(), checkpoint=folder, callbacks=[Interrupt()])
+    assert learned(TopNRank(**SMALL | {"epochs": 6}).fit(ratings(), checkpoint=folder)) == learned(whole)
 
 
 class Interrupt:
@@ -287,7 +287,7 @@ def test_sessions_need_times_and_neighbors():
         TopNRank(**SMALL | {"neighbors": 3}, sessions=60.0).fit(groups())
     with pytest.raises(ParameterError, match="sessions say how neighbors are found"):
         TopNRank(**SMALL | {"neighbors": 0}, sessions=60.0)
-    with pytest.raises(ParameterError, match="sessions and recency are for the whole catalog"):
+    with pytest.raises(ParameterError, match="recency and order are for the whole catalog"):
         TopNRank(task="rated", sessions=60.0)
 
 

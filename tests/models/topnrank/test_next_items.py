@@ -42,7 +42,7 @@ def test_order_is_used_where_held_out_last_items_say_so(fitted):
 
 def test_rows_of_any_time_are_ranked_as_without_order():
     train, test = tnr.split_per_user(walks(), test=0.3)
-    model, without = TopNRank(**SMALL).fit(train), TopNRank(**SMALL, order="none").fit(train)
+    model, without = (TopNRank(**SMALL, order=order).fit(train) for order in ("counts", "none"))
     assert model.fitted.info.following is not None
     ours, flat = (tnr.evaluate(one, test, metrics="ndcg@10") for one in (model, without))
     assert ours["ndcg@10"] == flat["ndcg@10"]

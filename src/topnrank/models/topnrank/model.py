@@ -130,8 +130,8 @@ class TopNRank(FactorModel):
     order: str = param(AUTO, one_word(*ORDERS))
     """For the catalog, where rows have times, a second score for what comes next: "counts" (`Transitions`), "ridge"
     (`NextItemRidge`, better and slower), each with neighbors whose likes fade and what is popular of late beside it, or
-    "none". "auto": counts, where they rank held-out last items better than neighbors without order. `recommend` asks for
-    what comes next, `evaluate` by the times of the test rows."""
+    "none". "auto": counts, where they rank held-out last items better than neighbors without order, unless `recency` or
+    `sessions` say how order counts. `recommend` asks for what comes next, `evaluate` by the times of the test rows."""
     dislikes: str = param(AUTO, one_word(*DISLIKES).unless(AUTO))
     """For the catalog, where rows with a weight below 0 go: "history" (they say what the user knows) or "list" (they are
     pushed down, too). Auto: ratings to the history, weights below 0 that you gave to the list."""

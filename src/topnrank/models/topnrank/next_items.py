@@ -50,6 +50,8 @@ def add_next(model: "TopNRank", fitted: Fitted, data: Interactions) -> Fitted:
     `data` are the training rows with weights, each user and item once.
     """
     order = model.order
+    if order == AUTO and (model.recency is not None or model.sessions is not None):
+        return fitted  # the user says in which way order counts
     if order == "none" or fitted.info.task != "catalog" or data.timestamps is None:
         return fitted
     if order == AUTO and PER_USER in (data.split, model.held_out):  # rows of any time are asked for
