@@ -167,7 +167,7 @@ def test_events_are_weighted_for_all_models_alike(tmp_path: Path, run: Run) -> N
     rows = [f"u{user},i{item},{kinds[(user + item) % 3]}\n" for user in range(12) for item in range(9)]
     file.write_text("user,item,type\n" + "".join(rows))
     command = ("compare", file, "--models", "top-n-rank", "--set", "top-n-rank.epochs=2", "--repeats", "1", "--json")
-    run(*command).assert_refused("feedback types but no weights", "EventWeights")
+    run(*command).assert_refused("feedback types but no weights", "--feedback events:")
     told = run(*command, "--feedback", "events:buy=1,view=.1,dislike=-1", "--metric", "ndcg@3").json
     assert told["settings"]["relevance"] == "weight > 0"
     assert [result["error"] for result in told["results"]] == [None] * 4

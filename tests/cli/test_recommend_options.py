@@ -57,7 +57,7 @@ def test_scores_and_groups(model_file: Path, model: tnr.Model, tmp_path: Path, r
 def test_histories_of_a_file(ending: str, model_file: Path, model: tnr.Model, tmp_path: Path, run: Run) -> None:
     file, path = tmp_path / "new.csv", tmp_path / f"lists.{ending}"
     file.write_text("user,item,rating\nbob,i1,5\nann,i2,1\nann,i3,4\nann,zz,4\n")
-    run("recommend", model_file, "--histories", file).assert_refused("user 'ann'", "'zz'", "unknown_items='skip'")
+    run("recommend", model_file, "--histories", file).assert_refused("user 'ann'", "'zz'", "--unknown-items skip")
     skip = ("--histories", file, "--unknown-items", "skip", "-n", "2")
     histories = {"ann": {"i2": 1, "i3": 4}, "bob": {"i1": 5}}
     expected = model.recommend(histories=histories, n=2).to_pylist()
@@ -121,5 +121,5 @@ def test_a_model_that_cannot_explain_says_which_can(ratings: Path, tmp_path: Pat
     path = tmp_path / "m.safetensors"
     tnr.ItemMean().fit(tnr.read(ratings)).save(path)
     run("explain", path, "--user", "u1", "--item", "i1").assert_refused(
-        "ItemMean", "user_representation='history'", "TopNRank"
+        "ItemMean", "user_representation=history", "TopNRank"
     )

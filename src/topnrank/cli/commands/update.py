@@ -21,10 +21,11 @@ class UpdateOptions:
 
 @with_options
 def update(model_file: ModelFile, options: UpdateOptions, reading: ReadOptions, output: Output) -> None:
-    """Take new rows into a trained model, without training anew.
+    """Take new rows into a trained model.
 
-    New events and new users count at once; new items are trained. A row of a known user and item takes the place of the
-    old one. What was trained before stays as it is, so train anew from time to time. For models that are trained in rounds.
+    Without training anew: new events and new users count at once, and new items are trained. A row of a known user and
+    item takes the place of the old one. What was trained before stays as it is, so train anew from time to time. For
+    models that are trained in rounds.
 
     \b
     Examples:

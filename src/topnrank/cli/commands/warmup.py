@@ -8,10 +8,10 @@ from topnrank.cli.output import Output, facts_table
 
 @with_options
 def warmup(output: Output) -> None:
-    """Compile the kernels now, so that the first training or request need not wait for it.
+    """Compile the kernels now, for containers and new machines.
 
-    For images of containers and new machines: the compiled kernels stay in the cache folder (TOPNRANK_CACHE, else the
-    user's), and later processes load them within a second. Trains and asks a small model for each task.
+    The first training or request need not wait for it then. The compiled kernels stay in the cache folder (TOPNRANK_CACHE,
+    else the user's), and later processes load them within a second. Trains and asks a small model for each task.
 
     \b
     Examples:
