@@ -13,7 +13,10 @@
 `ObjectiveTests` tests an objective: its gradient, extreme inputs, symmetries.
 """
 
-import pytest
+try:
+    import pytest
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError("topnrank.testing needs pytest; install it with: pip install pytest") from error
 
 pytest.register_assert_rewrite("topnrank.testing.base", "topnrank.testing.losses", "topnrank.testing.models")
 
