@@ -37,7 +37,7 @@ class Row:
     model: Model | Competitor
     parameters: dict[str, Any]
     """As JSON"""
-    kind: str
+    kind: str = ""
     """The name of the model"""
 
     def deciding_parameters(self) -> dict[str, Any]:
