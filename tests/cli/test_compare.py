@@ -136,7 +136,11 @@ def test_jobs_as_a_program(ratings: Path, run: Run, run_process: Run) -> None:
 
 def test_filters_and_last_items(tmp_path: Path, run: Run) -> None:
     file = tmp_path / "a.csv"
-    rows = [f"u{user},i{item},{(user * item) % 5 + 1},{item}\n" for user in range(9) for item in range(8)]
+    rows = [
+        f"u{user},i{item},{(user * item) % 5 + 1},{item * (3 + user % 3 * 4) % 11}\n"
+        for user in range(9)
+        for item in range(8)
+    ]
     file.write_text("user,item,rating,timestamp\n" + "".join(rows) + "loner,i1,4,1\n")
     options = ("--split", "last", "--test", "2", "--min-user-items", "3", "--repeats", "1", "--metric", "mrr")
     told = run("compare", file, "--models", "random", *options, "--json").json
@@ -199,7 +203,8 @@ def test_events_are_weighted_for_all_models_alike(tmp_path: Path, run: Run) -> N
 def test_bad_input(options: tuple[str, ...], words: tuple[str, ...], tmp_path: Path, run: Run) -> None:
     file = tmp_path / "a.csv"
     file.write_text(
-        "user,item,rating,timestamp\n" + "".join(f"u{u},i{i},{i % 5 + 1},{i}\n" for u in range(5) for i in range(9))
+        "user,item,rating,timestamp\n"
+        + "".join(f"u{u},i{i},{i % 5 + 1},{i * (4 + u % 2) % 9}\n" for u in range(5) for i in range(9))
     )
     run("compare", file, *options).assert_refused(*words)
 

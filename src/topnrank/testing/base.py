@@ -1,6 +1,7 @@
 """Shared by the conformance suites: the model under test, small planted data, and comparisons."""
 
 import copy
+from dataclasses import replace
 from functools import cache
 from typing import Any, ClassVar, TypeVar
 
@@ -33,7 +34,7 @@ def with_text_ids(data: Interactions) -> Interactions:
     table = data.to_arrow()
     users, items = ([f"{letter}{id_:03d}" for id_ in table[name].to_pylist()] for name, letter in ID_COLUMNS)
     columns = {f"{name}s": table[name].to_numpy() for name in ("rating", "timestamp") if name in table.column_names}
-    return Interactions.from_arrays(users, items, **columns)
+    return replace(Interactions.from_arrays(users, items, **columns), split=data.split)
 
 
 ID_COLUMNS = (("user", "u"), ("item", "i"))

@@ -291,9 +291,9 @@ def test_similar_items_are_asked_for_by_a_whole_number(by_history, n):
 
 
 @pytest.mark.parametrize("model", [TopNRank(task="rated"), Popularity(), Random()], ids=lambda model: model.name)
-def test_a_frame_is_no_interactions(model):
-    with pytest.raises(ParameterError, match=r"fit needs Interactions, got Table; make them with .*from_frame"):
-        model.fit(TRAIN.to_arrow())
+def test_a_path_is_no_interactions(model):
+    with pytest.raises(ParameterError, match=r"fit needs Interactions, got str; make them with .*from_frame"):
+        model.fit("ratings.csv")
 
 
 @pytest.mark.parametrize("users", ["history", "factors"])

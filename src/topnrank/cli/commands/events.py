@@ -21,7 +21,13 @@ PAGE = 20_000
 
 @events.callback(invoke_without_command=True)
 def start(context: typer.Context) -> None:
-    """The events that 'topnrank serve --events' stores."""
+    """Export the events that a server stores.
+
+    \b
+    Examples:
+      topnrank events export events.db -o events.parquet
+      topnrank events export postgresql://db/topnrank -o new.csv --after 48213
+    """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 

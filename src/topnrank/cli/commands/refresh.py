@@ -26,7 +26,9 @@ def refresh(
         str | None, typer.Option("--output", "-o", metavar="FILE", help="Write there, and leave MODEL as it is.")
     ] = None,
 ) -> None:
-    """Take the events since a model was trained into it; servers swap to the new file without a failed request.
+    """Take new events into a model; servers swap to it.
+
+    The events are those since the model was trained; servers swap to the new file without a failed request.
 
     Without --data the new rows are added (partial_fit): users and new items learn, old items stay as they are. With --data
     the model is trained anew with the same settings. What users removed, and users who were forgotten, leave the file.

@@ -103,7 +103,8 @@ def _merged(fitted: Fitted, recipe: Recipe, new: Interactions) -> Interactions:
     order = np.flatnonzero(kept)[np.argsort(pair[kept], kind="stable")]
     columns: dict[str, Any] = {value: np.concatenate([fitted.arrays[VALUES], _column(new, value)])[order]}
     if TIMES in fitted.arrays:
-        times = _times(new, "an order of rows")
+        of_sessions = recipe.selection.ridge is not None and recipe.selection.ridge.sessions is not None
+        times = _times(new, "sessions" if of_sessions else "an order of rows")
         columns["timestamps"] = np.concatenate([fitted.arrays[TIMES], times])[order].astype(np.int64)
     elif recipe.selection.recency is not None:
         past = _past(fitted, recipe.selection.recency)

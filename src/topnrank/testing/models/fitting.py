@@ -35,7 +35,7 @@ class FittingTests(ModelUnderTest):
         if "item_link_counts" in fitted.fitted.arrays:
             sizes["link"] = int(fitted.fitted.arrays["item_link_counts"].sum())
         for name, array in fitted.fitted.arrays.items():
-            assert array.dtype in (np.float32, np.int32, np.uint8), name
+            assert array.dtype in (np.float32, np.int32, np.int64, np.uint8), name
             assert np.isfinite(array).all(), name
             wanted = 1 if name == SCALE else sizes.get(name.partition("_")[0], len(fitted.item_map))
             assert array.shape[0] == wanted, name
