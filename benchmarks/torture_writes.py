@@ -284,13 +284,15 @@ class TornError(Exception):
 
 def contents(folder: Path) -> dict[str, Any]:
     """What each file says, without seconds and dates; locks and inputs left out."""
-    studies = {file.name: content_of(file) for file in folder.glob("*.db")}  # SQLite first rolls back what was cut off
+    studies = {
+        file.name: content_of(file, folder) for file in folder.glob("*.db")
+    }  # SQLite first rolls back what was cut off
     files = [file for file in sorted(folder.rglob("*")) if file.is_file() and not file.name.endswith(".lock")]
     rest = {str(file.relative_to(folder)): file for file in files if file.name not in {*_inputs(), *studies}}
-    return studies | {name: content_of(file) for name, file in rest.items()}
+    return studies | {name: content_of(file, folder) for name, file in rest.items()}
 
 
-def content_of(file: Path) -> Any:
+def content_of(file: Path, folder: Path) -> Any:
     """A value that is equal for files that say the same; TornError where a file is damaged."""
     from topnrank.errors import ModelFileError
     from topnrank.io.tensors import read_file
@@ -305,7 +307,7 @@ def content_of(file: Path) -> Any:
         if file.suffix == ".db":
             return _trials(file)
         if file.suffix in (".html", ".md", ".tex") or file.name == "r.csv":
-            text = re.sub(r"[-+]?\d[\d.,e+-]*", "0", file.read_text())  # it has seconds and dates in it
+            text = re.sub(r"[-+]?\d[\d.,e+-]*", "0", file.read_text().replace(str(folder), ""))  # seconds and dates
             return re.sub(r"[\s-]+", " ", text)
         return file.read_bytes()
     except (ModelFileError, sqlite3.DatabaseError, UnicodeDecodeError) as error:

@@ -39,3 +39,24 @@ def test_a_disk_that_is_full_is_one_sentence(tmp_path):
 
     with pytest.raises(OutputError, match=r"a trial cannot be written \(.*No space left.*the same command goes on"):
         full()
+
+
+def test_a_trial_whose_end_could_not_be_written_is_tried_again(tmp_path, monkeypatch):
+    """Its facts were written, its state was not: it is no trial that diverged."""
+    import optuna
+
+    undisturbed = tune(tnr.EASE, DATA, trials=2)
+    tell = optuna.Study.tell
+
+    def full(study, trial, *values, **options):
+        if trial.number == 1:
+            raise optuna.exceptions.StorageInternalError("commit") from OSError(28, "No space left")
+        return tell(study, trial, *values, **options)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(optuna.Study, "tell", full)
+        with pytest.raises(OutputError, match="the same command goes on"):
+            tune(tnr.EASE, DATA, trials=2, study=tmp_path / "study.db")
+    again = tune(tnr.EASE, DATA, trials=2, study=tmp_path / "study.db")
+    for found, wanted in zip(again.trials, undisturbed.trials, strict=True):
+        assert (found["state"], found["settings"]) == (wanted["state"], wanted["settings"])

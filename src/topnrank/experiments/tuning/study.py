@@ -86,11 +86,19 @@ class Trials:
             self.study.tell(trial, outcome.value, state=TrialState[_STATES[outcome.state]])
 
     def finished(self) -> "list[FrozenTrial]":
-        """Trials that ended, in order; one that was killed under way does not count."""
+        """Trials that ended, in order; one that was killed under way, or could not be written, does not count.
+
+        Such a one is a failed trial without an error (`_clear`), even where its facts were written before its state.
+        """
         from optuna.trial import TrialState
 
         over = tuple(TrialState[name] for name in _STATES.values())
-        return [trial for trial in self.study.get_trials(deepcopy=False, states=over) if "seconds" in trial.user_attrs]
+        ended = self.study.get_trials(deepcopy=False, states=over)
+        return [
+            trial
+            for trial in ended
+            if "seconds" in trial.user_attrs and (trial.state is not TrialState.FAIL or "error" in trial.user_attrs)
+        ]
 
     def records(self) -> list[dict[str, Any]]:
         """One record for each finished trial: number, state, value, epochs, seconds, settings."""
