@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 import topnrank as tnr
-from support.serving import RunningServer, postgres, serving
+from support.serving import RunningServer, free_port, postgres, serving
 
 pytestmark = pytest.mark.process
 CAMPAIGN = os.environ.get("TOPNRANK_CAMPAIGN")
@@ -401,3 +401,42 @@ def tnr_version(path: Path) -> str:
     from topnrank.io.tensors import fingerprint_of_head
 
     return fingerprint_of_head(path)
+
+
+def test_the_refresh_timer_trains_and_sighup_brings_new_workers(serving_folder: Path, tmp_path: Path):
+    live, where = tmp_path / "live.safetensors", tmp_path / "events.db"
+    put(serving_folder / "films.safetensors", live)
+    with serving(tmp_path, str(live), "--events", str(where), "--refresh", "0.05", workers=1) as server:
+        events = [{"user": 70_001, "item": item, "value": 5} for item in HISTORY]
+        assert server.send("POST", "/v1/events", {"events": events})[0] == 202
+        wait_for(lambda: server.send("GET", "/v1/users/70001/recommend")[1]["source"] == "user", 120)
+        assert "updated" in {line["result"] for line in server.send("GET", "/v1/status")[1]["refreshes"]}
+        before = server.workers()
+        server.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: status_of(server, "/healthz") == 200 and set(server.workers()).isdisjoint(before), 120)
+        assert server.send("GET", "/v1/users/70001/recommend")[1]["source"] == "user"
+        assert server.stop() == 0
+
+
+def test_a_server_that_cannot_start_ends_with_one_sentence(serving_folder: Path, tmp_path: Path):
+    torn = tmp_path / "torn.safetensors"
+    torn.write_bytes((serving_folder / "films.safetensors").read_bytes()[:5000])
+    program = f"""
+from topnrank.serve.settings import Settings
+from topnrank.serve.workers import run
+if __name__ == "__main__":
+    run(Settings({{"torn": {str(torn)!r}}}, workers=2), "127.0.0.1", {free_port()})  # torn after it was looked at
+"""
+    (tmp_path / "program.py").write_text(program)
+    nowhere = ["--events", str(tmp_path / "no" / "events.db"), "--port", str(free_port())]
+    films = str(serving_folder / "films.safetensors")
+    for command, sentence in (
+        ([str(tmp_path / "program.py")], f"the server cannot start: {torn}: "),
+        (
+            ["-m", "topnrank", "serve", films, *nowhere],
+            "events.db: the event store cannot be opened; give another file",
+        ),
+    ):
+        done = subprocess.run([sys.executable, *command], check=False, capture_output=True, text=True, timeout=300)
+        assert done.returncode == (2 if "-m" in command else 1), done.stderr
+        assert sentence in done.stderr.splitlines()[-1]

@@ -11,13 +11,17 @@ import shutil
 import socket
 import tempfile
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from topnrank.errors import ParameterError
+from topnrank.errors import InputError, ParameterError
 from topnrank.serve.settings import ENVIRONMENT, Settings
 
 if TYPE_CHECKING:
+    import uvicorn
     from starlette.applications import Starlette
 
 ONE_THREAD = ("NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -29,18 +33,27 @@ HEALTH_SECONDS = 60
 """A worker that is silent for so long is replaced."""
 CONCURRENT = 1000
 """Connections of a worker; what is beyond gets 503 at once."""
+CANNOT_START = 4
+"""Exit code of a worker that could not load what it shall serve."""
+_REASON = "TOPNRANK_SERVE_REASON"
+"""The environment variable that names the file in which such a worker says why."""
 _FACTS = ("request_id", "method", "path", "status", "ms", "model", "version")
 
 
 def run(settings: Settings, host: str, port: int) -> None:
-    """Serves until SIGTERM or Ctrl-C; then running requests are answered, and waiting events stored."""
+    """Serves until SIGTERM or Ctrl-C; then running requests are answered, and waiting events stored.
+
+    Raises an InputError if no worker could start. One that cannot start later, beside others or in the place of one that
+    died, is tried again: the file may be whole again.
+    """
     import uvicorn
-    from uvicorn.supervisors import Multiprocess
 
     with tempfile.TemporaryDirectory(prefix="topnrank-serve-") as metrics:
         for name in ONE_THREAD:
             os.environ[name] = "1"
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = metrics
+        reason = Path(metrics, "reason")
+        os.environ[_REASON] = str(reason)
         os.environ[ENVIRONMENT] = settings.to_json()
         listening = bound(host, port)
         config = uvicorn.Config(
@@ -60,15 +73,78 @@ def run(settings: Settings, host: str, port: int) -> None:
             ws="none",
         )
         with listening:
-            Multiprocess(config, sockets=[listening]).run()
+            started = _supervise(config, listening)
+        why = reason.read_text() if reason.exists() else "the lines above say why"
         shutil.rmtree(metrics, ignore_errors=True)
+        if not started:
+            raise InputError(f"the server cannot start: {why}")
+
+
+def _supervise(config: "uvicorn.Config", listening: socket.socket) -> bool:
+    """Keeps workers alive until the end; False where it ended because none of them could start."""
+    from uvicorn.config import STARTUP_FAILURE
+    from uvicorn.supervisors import Multiprocess
+    from uvicorn.supervisors.multiprocess import Process
+
+    class Supervisor(Multiprocess):  # type: ignore[misc]  # has no types
+        """uvicorn's, which starts without end what cannot start at all, and ends all for one that cannot start later."""
+
+        ready = failed = False
+
+        def keep_subprocess_alive(self) -> None:
+            """Until the first worker is ready, one that cannot start ends the server; then the dead are replaced."""
+            self.ready = self.ready or any(process.is_ready(1) for process in self.processes)
+            for place, process in enumerate(self.processes):
+                if self.should_exit.is_set():
+                    return
+                if process.is_alive(HEALTH_SECONDS) if self.ready else process.exitcode is None:
+                    continue
+                if not self.ready and process.exitcode in (CANNOT_START, STARTUP_FAILURE):
+                    self.failed = True
+                    self.should_exit.set()
+                    return
+                process.kill()
+                process.join()
+                self.processes[place] = Process(self.config, self.sockets)
+                self.processes[place].start()
+
+    supervisor = Supervisor(config, sockets=[listening])
+    supervisor.run()
+    return not supervisor.failed
 
 
 def app() -> "Starlette":
     """The application of a worker, by the settings in its environment."""
     from topnrank.serve.app import make_app
 
-    return make_app(Settings.from_json(os.environ[ENVIRONMENT]))
+    try:
+        made = make_app(Settings.from_json(os.environ[ENVIRONMENT]))
+    except InputError as error:
+        _end(error)
+    opened = made.router.lifespan_context
+
+    @asynccontextmanager
+    async def lifespan(app: "Starlette") -> AsyncIterator[Any]:
+        """Opens the event store."""
+        entered = opened(app)
+        try:
+            state = await entered.__aenter__()
+        except InputError as error:
+            _end(error)
+        try:
+            yield state
+        finally:
+            await entered.__aexit__(None, None, None)
+
+    made.router.lifespan_context = lifespan
+    return made
+
+
+def _end(error: InputError) -> NoReturn:
+    """Ends this worker, which cannot start, with one sentence; nothing is open yet that would have to be closed."""
+    logging.getLogger("topnrank.serve").error("this worker cannot start: %s", error)
+    Path(os.environ[_REASON]).write_text(str(error))
+    os._exit(CANNOT_START)
 
 
 def bound(host: str, port: int) -> socket.socket:

@@ -75,7 +75,7 @@ function Parts({ sum, picks, pick }) {
       </tbody>
       <tfoot><tr><th scope="row">Score, rank ${sum.rank}<${Bar} ...${bars.at(-1)} kind="sum" /></th><td><data class="sum" value=${sum.score}>${number(sum.score, digits)}</data></td><td /></tr></tfoot>
     </table>
-    <p class="quiet">The parts are exact: they add up to the score.</p>`;
+    <p class="quiet">${sum.parts.length ? "The parts are exact: they add up to the score." : "None of your picks speaks for or against it: the score is that of the item itself."}</p>`;
 }
 
 const Similar = ({ items, groups, picks, pick }) => html`
