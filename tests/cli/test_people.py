@@ -57,6 +57,23 @@ def test_info_describes_repeated_rows(folder, run):
     assert "1 of 3 rows repeat" in facts["notes"][0]
 
 
+def test_columns_that_are_not_used_are_told(folder, run):
+    (folder / "shop.csv").write_text(
+        "CUSTOMER_ID,DAY,PRODUCT_ID,AMOUNT\n1,11/1/2000,2,3\n1,13/1/2000,3,1\n2,1/1/2001,3,2\n"
+    )
+    assert run("info", folder / "shop.csv", "--json").json["columns_not_used"] == ["DAY", "AMOUNT"]
+    trained = run(
+        "train", folder / "shop.csv", "--weight", "AMOUNT", "-m", "popularity", "-o", folder / "p.safetensors"
+    )
+    assert "shop.csv: columns not used: DAY" in trained.err
+    run("info", folder / "shop.csv", "--timestamp", "DAY").assert_refused(
+        "line 2", "'DAY'", "'11/1/2000'", "as 2026-01-31"
+    )
+    nameless = folder / "nameless.csv"
+    nameless.write_text("s,d,y\n1,2,3\n")
+    run("info", nameless).assert_refused("no user column and no item column", "--user '...' and --item '...'")
+
+
 @pytest.mark.parametrize("options", [("titles.dat",), ("named.txt", "--title-columns", "nr,film")])
 def test_titles_are_read_as_data_are(folder, run, options):
     asked = ("recommend", folder / "m.safetensors", "--user", DATA.users.ids[0], "-n", 2, "--json")

@@ -10,7 +10,7 @@ import dataclasses
 import inspect
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
@@ -21,6 +21,7 @@ from topnrank.cli.values import ALL_ROWS, RELEVANT, relevant_of, split_list
 if TYPE_CHECKING:
     from topnrank.cli.output import Output
     from topnrank.data import Interactions
+    from topnrank.data.readers.read import Reading
 
 Command = Callable[..., None]
 
@@ -126,15 +127,23 @@ class ReadOptions:
 
     def read(self, path: str, output: "Output") -> "Interactions":
         """The interactions at `path`, or those of the public data set of that name; notes how many rows were merged."""
+        return self.read_rows(path, output).data
+
+    def read_rows(self, path: str, output: "Output") -> "Reading":
+        """As `read`; it also tells which columns of the file were not used."""
         import topnrank as tnr
         from topnrank.data.datasets.registry import DATASETS
+        from topnrank.data.readers.read import Reading, read_rows
+        from topnrank.data.readers.request import Request
 
         if path in DATASETS and not Path(path).exists():
-            return tnr.load_dataset(path, progress=not output.quiet)
-        data = tnr.read(path, **asdict(self))
-        if data.merged_rows:
-            self.note_merged(path, data.merged_rows, output)
-        return data
+            return Reading(tnr.load_dataset(path, progress=not output.quiet), ())
+        roles = {role: getattr(self, role) for role in ("user", "item", "rating", "type", "weight", "timestamp")}
+        request = Request(roles, separator=self.separator, header=self.header)
+        reading = read_rows(path, request, format=self.format, duplicates=self.duplicates)
+        if reading.data.merged_rows:
+            self.note_merged(path, reading.data.merged_rows, output)
+        return reading
 
     def note_merged(self, path: str, rows: int, output: "Output") -> None:
         """Notes how many rows the rule about duplicates merged."""

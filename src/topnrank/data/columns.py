@@ -25,6 +25,10 @@ def rows_of(source: str) -> Locate:
 
 _FIRST_YEAR, _LAST_YEAR = "1678", "2261"
 """The whole years that nanoseconds since 1970 can tell in 64 bits."""
+_DATE_REMEDY = (
+    "write times as 2026-01-31, 2026-01-31 08:30:00 or seconds since 1970; a date such as 1/2/2026 has two meanings, "
+    "pandas.to_datetime takes the one it is told"
+)
 
 
 @dataclass(frozen=True)
@@ -149,8 +153,9 @@ def _timestamps_of_text(column: Column, rule: str, remedy: str) -> Int64Array:
         if first < _FIRST_YEAR or last > _LAST_YEAR:
             continue  # beyond what nanoseconds can tell: some versions of Arrow begin again from the other end
         return _seconds(values)
-    begins_with_integer = _casts(text.slice(0, 1), pa.int64())
-    raise _first_failure(column, pa.int64() if begins_with_integer else pa.timestamp("ns"), rule, remedy)
+    if _casts(text.slice(0, 1), pa.int64()):
+        raise _first_failure(column, pa.int64(), rule, remedy)
+    raise _first_failure(column, pa.timestamp("ns"), rule, _DATE_REMEDY)
 
 
 def _seconds(values: pa.ChunkedArray) -> Int64Array:

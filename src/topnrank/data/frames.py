@@ -78,9 +78,13 @@ def resolve_columns(names: Sequence[str], given: Mapping[str, str | None], *, so
     if len(missing) == len(others) == 1:
         chosen[missing[0]] = others[0]
     elif missing:
-        role = missing[0]
         several = f" (several end in id: {_listed(others)})" if len(others) > 1 else ""
-        raise DataError(f"{source}: no {role} column among {_listed(names)}{several}; name it with {role}='...'")
+        absent, remedy = (
+            " and no ".join(f"{role} column" for role in missing),
+            " and ".join(f"{role}='...'" for role in missing),
+        )
+        them = "it" if len(missing) == 1 else "them"
+        raise DataError(f"{source}: no {absent} among {_listed(names)}{several}; name {them} with {remedy}")
     return Columns(**chosen)
 
 

@@ -84,8 +84,11 @@ def models(
 def _data_facts(path: str, reading: ReadOptions, output: Output) -> dict[str, Any]:
     """The rows, with those that repeat a user and item counted instead of refused."""
     repeated = reading.duplicates == "error"
-    data = (replace(reading, duplicates="last") if repeated else reading).read(path, Output(quiet=True))
+    rows = (replace(reading, duplicates="last") if repeated else reading).read_rows(path, Output(quiet=True))
+    data = rows.data
     facts = {"kind": "data", **describe(data)}
+    if rows.unused:
+        facts["columns_not_used"] = list(rows.unused)
     if data.merged_rows and repeated:
         facts["repeated_rows"] = data.merged_rows
         output.note(

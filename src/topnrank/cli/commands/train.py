@@ -237,7 +237,10 @@ def train(
             return
     # Asked before the data are read, which compiles some kernels.
     compiles = hasattr(model, "engine") and must_compile()
-    data = filters.apply(reading.read(options.data, output), output)
+    rows = reading.read_rows(options.data, output)
+    if rows.unused:
+        output.note(f"{options.data}: columns not used: {', '.join(rows.unused)}")
+    data = filters.apply(rows.data, output)
     test = None
     if options.holdout is not None:
         data, test = tnr.split_per_user(data, test=options.holdout, seed=choice.seed or 0)

@@ -64,10 +64,26 @@ def read(
     Ids in text files are integers if all of a column are written as integers are; one "007" keeps all of them text.
     Ids in JSON and Parquet files keep their type.
     """
-    if format is not None:
-        one_of("format", format, FORMATS)
     roles = {"user": user, "item": item, "rating": rating, "type": type, "weight": weight, "timestamp": timestamp}
     request = Request(roles, separator=separator, header=header)
+    return read_rows(path, request, format=format, duplicates=duplicates).data
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What was read, and what was left."""
+
+    data: Interactions
+    unused: tuple[str, ...]
+    """The columns of the first file that have no role."""
+
+
+def read_rows(
+    path: str | os.PathLike[str], request: Request, *, format: str | None = None, duplicates: str = "error"
+) -> Reading:
+    """As `read`; it also tells which columns were not used."""
+    if format is not None:
+        one_of("format", format, FORMATS)
     with ExitStack() as copies:
         parts = [_read_part(file, request) for file in find_files(path, format, copies)]
         columns, sources = parts[0].columns, [part.source for part in parts]
@@ -79,11 +95,13 @@ def read(
             number = bisect_right(starts, row) - 1
             return sources[number].describe_row(row - starts[number])
 
+        unused = tuple(name for name in parts[0].names if name not in columns.names())
         given = [_combined(parts)]
         del parts  # the columns are freed one by one, see `from_table`
-        return Interactions.from_table(
+        data = Interactions.from_table(
             given.pop(), columns, source=str(path), duplicates=duplicates, locate=describe_row
         )
+    return Reading(data, unused)
 
 
 class OpenFile(Protocol):
@@ -106,6 +124,8 @@ class _Part:
 
     file: DataFile
     source: OpenFile
+    names: tuple[str, ...]
+    """All columns there are, also those of the folder's name."""
     columns: Columns
     table: pa.Table
 
@@ -117,12 +137,13 @@ def _read_part(file: DataFile, request: Request) -> _Part:
     else:
         source = JsonFile(file) if file.format == "jsonl" else open_text(file, request)
     partitions = {name: value for name, value in file.partitions.items() if name not in source.names}
-    columns = request.resolve([*source.names, *partitions], file.name)
+    names = (*source.names, *partitions)
+    columns = request.resolve(names, file.name)
     table = source.table({role: name for role, name in asdict(columns).items() if name in source.names})
     for name, value in partitions.items():
         if name in columns.names():
             table = table.append_column(name, pa.repeat(pa.scalar(value, pa.string()), table.num_rows))
-    return _Part(file, source, columns, table)
+    return _Part(file, source, names, columns, table)
 
 
 def _combined(parts: list[_Part]) -> pa.Table:
