@@ -84,7 +84,10 @@ def with_parameters(kind: type, text: str) -> str:
     for one in parameter_docs(kind):
         facts = [f"default {one.default!r}"] + [one.values] * bool(one.values)
         facts += [f"worth trying: {one.worth_trying}"] * bool(one.worth_trying)
-        lines += [f"{one.name} : {'; '.join(facts)}", *(f"    {line}" for line in one.meaning.splitlines())]
+        lines += [
+            f"{one.name} : {'; '.join(facts).removesuffix('.')}.",
+            *(f"    {line}" for line in one.meaning.splitlines()),
+        ]
     return inspect.cleandoc(text) + _STARTS_SECTION + "\n".join(lines) if lines else text
 
 
