@@ -57,12 +57,12 @@ def test_help_loads_nothing_heavy() -> None:
 def test_unexpected_errors_ask_for_a_report(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ratings: Path
 ) -> None:
-    import topnrank as tnr
+    from topnrank.data.readers import read
 
     def fails(*_: object, **__: object) -> None:
         raise RuntimeError("a bolt\nis loose")
 
-    monkeypatch.setattr(tnr, "read", fails)
+    monkeypatch.setattr(read, "read_rows", fails)
     monkeypatch.delenv("TOPNRANK_DEBUG", raising=False)
     outcome = run("info", ratings)
     assert (outcome.code, outcome.out) == (1, "")
@@ -84,12 +84,12 @@ def test_unexpected_errors_ask_for_a_report(
     ],
 )
 def test_other_ends(error: BaseException, code: int, words: str, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    import topnrank as tnr
+    from topnrank.data.readers import read
 
     def fails(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(tnr, "read", fails)
+    monkeypatch.setattr(read, "read_rows", fails)
     outcome = run("info", "a.csv")
     assert (outcome.code, outcome.out) == (code, "")
     line = outcome.err.strip()  # some versions of Click end the line of the ^C first
