@@ -103,7 +103,11 @@ def test_ctrl_c_leaves_no_broken_file(ratings: Path, tmp_path: Path) -> None:
     command = ("train", ratings, "-o", tmp_path / "m.safetensors", "--checkpoint", tmp_path / "run")
     endless = ("--set", "epochs=100000000", "--set", "factors=2", "--threads", "1")
     process = subprocess.Popen(
-        command_line([*command, *endless]), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command_line([*command, *endless]),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background job ignores it
     )
     checkpoint = tmp_path / "run" / "checkpoint.safetensors"
     try:
