@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.metadata import version
 from itertools import count
 from pathlib import Path
 from typing import TextIO
@@ -48,6 +49,8 @@ class Result:
     outcomes: dict[str, int]
     failures: list[str]
     """Case and what happened"""
+    ran_with: str
+    """Versions and machine"""
 
 
 class Worker:
@@ -131,6 +134,7 @@ class Run:
         if END in found.values() or (self.end >= 0 and found.keys() >= set(range(self.first, self.end))):
             return
         self.file.write_text("".join(f"{case} {outcome}\n" for case, outcome in found.items()))
+        self.file.with_suffix(".with").write_text(versions())
         cases = (case for case in count(self.first) if case not in found)
         with tempfile.TemporaryDirectory() as folder, self.file.open("a") as file, ThreadPoolExecutor(jobs) as pool:
             disk = self.disk or build(Path(folder)) if CAMPAIGNS[self.name].needs_disk else None
@@ -165,21 +169,28 @@ class Run:
         found = {case: outcome for case, outcome in sorted(self.outcomes().items()) if outcome != END}
         counts = Counter(outcome.partition(":")[0] for outcome in found.values())
         failures = [f"case {case}: {outcome}" for case, outcome in found.items() if outcome.startswith(FAILED)]
-        return Result(self.name, len(found), dict(sorted(counts.items())), failures)
+        ran_with = self.file.with_suffix(".with")
+        said = ran_with.read_text() if ran_with.exists() else versions()
+        return Result(self.name, len(found), dict(sorted(counts.items())), failures, said)
 
 
-def versions() -> dict[str, str]:
-    """What the cases ran with."""
-    from importlib.metadata import version
+def versions() -> str:
+    """What the cases run with."""
+    import topnrank
 
-    packages = ("topnrank", "numpy", "numba", "pyarrow", "safetensors", "scipy", "optuna")
-    system = {"Python": platform.python_version(), "system": f"{platform.system()} on {platform.machine()}"}
-    return {**{name: version(name) for name in packages}, **system}
+    packages = {name: version(name) for name in ("numpy", "numba", "pyarrow", "safetensors", "scipy", "optuna")}
+    facts = {"topnrank": topnrank.__version__, **packages, "Python": platform.python_version()}
+    return (
+        ", ".join(f"{name} {value}" for name, value in facts.items())
+        + f"; {platform.system()} on {platform.machine()}, {os.cpu_count()} CPUs"
+    )
 
 
 def page(results: list[Result], seed: int) -> str:
     """The report as Markdown."""
-    facts = ", ".join(f"{name} {value}" for name, value in versions().items())
+    ran_with = Counter(one.ran_with for one in results).most_common()
+    titles = {said: ", ".join(one.name for one in results if one.ran_with == said) for said, _ in ran_with}
+    facts = [f"{said} ({names})" for said, names in titles.items()] if len(titles) > 1 else list(titles)
     lines = [
         "# Faults",
         "",
@@ -187,7 +198,7 @@ def page(results: list[Result], seed: int) -> str:
         "a fault and a kill at every write of every command, threads and forks. Every outcome but the ones called FAILED is "
         "allowed: a right answer, or one sentence. What is promised, and what is not: [Faults](../how-to/faults.md).",
         "",
-        f"Seed {seed}; {facts}.",
+        f"Seed {seed}; {'; '.join(facts)}.",
         "",
         "| campaign | cases | outcomes |",
         "|---|---|---|",

@@ -5,6 +5,7 @@ What it has acknowledged is written to a file beside the folder, where no fault 
 
 import asyncio
 import json
+import logging
 import sqlite3
 import sys
 from contextlib import closing
@@ -41,6 +42,7 @@ def serve(model: str, events: str) -> int:
     """Starts the application, sends it all requests, and ends it; the exit code of a client that stops where one fails."""
     from topnrank.errors import InputError
 
+    logging.getLogger("topnrank.serve").addHandler(logging.NullHandler())  # its answers are looked at
     try:
         return asyncio.run(_served(model, Path(events)))
     except InputError as error:  # the server does not start

@@ -46,8 +46,6 @@ class Command:
     """Commands that are run before, without faults: they make the files that are written over, or gone on with"""
     forget: int = 0
     """So many cells of a comparison that are then removed, to be computed again"""
-    faults: str = "FQIRP"
-    kills: str = "BMA"
 
 
 _TRAIN = ["train", "{}/ratings.csv", "-q", "--set", "task=rated", "--set", "factors=3", "--set", "epochs=3"]
@@ -74,10 +72,8 @@ COMMANDS = {
     "compare, the page": Command([*_COMPARE, "--report", "{}/r.html"], first=[_COMPARE]),
     "reproduce": Command([*_TABLE, "--markdown", "{}/table.md"], first=[_TABLE], forget=2),
     "tune, going on": Command([*_TUNE, "--trials", "2"], first=[[*_TUNE, "--trials", "1"]]),
-    "tune, a new study": Command([*_TUNE, "--trials", "1"], faults="F", kills="B"),
-    "similar": Command(
-        ["similar", "{}/new.safetensors", "--item", "3", "-q", "-o", "{}/similar.csv"], first=[[*_TRAIN, *_SAVE]]
-    ),
+    "tune, a new study": Command([*_TUNE, "--trials", "1"]),
+    "similar": Command(["similar", "{}/new.safetensors", "3", "-q", "-o", "{}/similar.csv"], first=[[*_TRAIN, *_SAVE]]),
     "update": Command(
         ["update", "{}/new.safetensors", "{}/more.csv", "-q", "-o", "{}/updated.safetensors"], first=[[*_TRAIN, *_SAVE]]
     ),
@@ -104,17 +100,17 @@ class Case:
 
 def faults() -> list[Case]:
     """All of them: each call of each command with each of the faults that it can meet."""
-    return [case for name, command in COMMANDS.items() for case in _of(name, FAULTS, command.faults)]
+    return [case for name in COMMANDS for case in _of(name, FAULTS)]
 
 
 def kills() -> list[Case]:
     """The same for kills."""
-    return [case for name, command in COMMANDS.items() for case in _of(name, KILLS, command.kills)]
+    return [case for name in COMMANDS for case in _of(name, KILLS)]
 
 
-def _of(name: str, meets: dict[str, str], hows: str) -> list[Case]:
+def _of(name: str, meets: dict[str, str]) -> list[Case]:
     calls = enumerate(log_of(name), start=1)
-    return [Case(name, at, how) for at, kind in calls for how in hows if kind in meets[how]]
+    return [Case(name, at, how) for at, kind in calls for how in meets if kind in meets[how]]
 
 
 # ----------------------------------------------------------------------------------------------------
