@@ -218,6 +218,7 @@ class FactorModel(Model):
         callbacks : further watchers (`topnrank.training.Callback`).
         """
         recipe = self.resolve(data)
+        recipe.require_memory(data.n_users, data.n_items)
         if relevant != "auto" and data.ratings is not None:
             rule = rule_for(relevant, None, data.rating_counts) or LikedRule(float(data.ratings.min()), "every rating")
             recipe = recipe.with_liked(rule, learn=self.feedback is None and recipe.task == "catalog")
