@@ -191,13 +191,23 @@ def main() -> int:
     parser.add_argument(
         "--python", action="append", default=[], help="another Python, which has topnrank's dependencies"
     )
+    parser.add_argument("--keep", type=Path, help="leave the files of this machine in this folder")
+    parser.add_argument("--against", type=Path, help="compare with the files that --keep left on another machine")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as made:
         reference = Path(made, "reference")
         here = run(Machine("here", "here", {}), reference)
         assert here.fits, here.says
+        if given.keep is not None:
+            shutil.copytree(reference, given.keep, dirs_exist_ok=True)
         print("| | |\n|---|---|", flush=True)
         fit = True
+        if given.against is not None:
+            found = compared(
+                Found(Machine("machine", "another machine", {}, same=False), "", True, 0), given.against, reference
+            )
+            print(f"| {found.machine.title} | {'' if found.fits else 'FAILED: '}{found.says} |", flush=True)
+            fit &= found.fits
         for number, machine in enumerate(machines(given.python)):
             if given.only is None or machine.kind in given.only:
                 folder = Path(made, str(number))
