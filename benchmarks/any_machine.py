@@ -146,7 +146,7 @@ def compared(found: Found, folder: Path, reference: Path) -> Found:
     """How what is in `folder` differs from what this machine made."""
     import topnrank as tnr
 
-    warnings.simplefilter("ignore", tnr.errors.TopNRankWarning)  # lists of a rated model
+    warnings.simplefilter("ignore", tnr.TopNRankWarning)  # lists of a rated model
     if not found.fits:
         return found
     differ = [name for name in FILES if (folder / name).read_bytes() != (reference / name).read_bytes()]

@@ -7,7 +7,7 @@
 
 Every case has a number and draws from a stream of its own, so that a case that fails can be run again by itself
 (`--only damage --first 123 --cases 1`). Outcomes are added to a file for each campaign in `--folder` as they come; a run
-that was killed goes on with the cases that are missing. `--report FILE` writes the page of what was run.
+that was killed goes on with the cases that are missing. `--report FILE` writes what was run into a page.
 """
 
 import argparse
@@ -186,14 +186,22 @@ def versions() -> str:
     )
 
 
-def page(results: list[Result], seed: int) -> str:
+BEGIN, AFTER = "<!-- campaign:begin -->", "<!-- campaign:end -->"
+
+
+def write_report(file: Path, results: list[Result], seed: int) -> None:
+    """Writes the report, in a file that has a place for it there and nowhere else."""
+    old = file.read_text() if file.exists() else f"{BEGIN}\n{AFTER}\n"
+    before, _, rest = old.partition(BEGIN)
+    file.write_text(f"{before}{BEGIN}\n\n{report(results, seed)}\n{AFTER}{rest.partition(AFTER)[2]}")
+
+
+def report(results: list[Result], seed: int) -> str:
     """The report as Markdown."""
     ran_with = Counter(one.ran_with for one in results).most_common()
     titles = {said: ", ".join(one.name for one in results if one.ran_with == said) for said, _ in ran_with}
     facts = [f"{said} ({names})" for said, names in titles.items()] if len(titles) > 1 else list(titles)
     lines = [
-        "# Faults",
-        "",
         'What `make torture ARGS="--full"` found: fuzzed input against readers of Python\'s own, damaged and crafted files, '
         "a fault and a kill at every write of every command, threads and forks. Every outcome but the ones called FAILED is "
         "allowed: a right answer, or one sentence. What is promised, and what is not: [Faults](../how-to/faults.md).",
@@ -224,7 +232,7 @@ def _meanings() -> list[str]:
         "(Python, Arrow, safetensors, SQLite), and each one meets each fault. Then a command ends with *one sentence* and "
         "exit code 1 (2 where it may not write before it begins), or *went on* because it did not need that call; files are "
         "old or new, nothing else stays, and the same command is right afterwards. After a kill it ends with the *same "
-        "bits*.",
+        "bits*, and events that a server had acknowledged are there.",
         "- While requests are answered, the file is replaced by those of other models some hundred times a second, and "
         "children are forked which must answer as well.",
         "",
@@ -257,7 +265,7 @@ def main() -> int:
         print(f"{name}: {result.cases} cases, {result.outcomes}", *result.failures[:SHOWN], sep="\n  ", flush=True)
         results.append(result)
     if given.report is not None:
-        given.report.write_text(page(results, given.seed))
+        write_report(given.report, results, given.seed)
     return int(any(one.failures for one in results))
 
 
