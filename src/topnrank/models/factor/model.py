@@ -35,7 +35,6 @@ from topnrank.models.parameters import (
     Range,
     Space,
     by,
-    check_parameters,
     integer,
     one_word,
     param,
@@ -126,7 +125,7 @@ class FactorModel(Model):
 
     def check(self) -> None:
         """Every field keeps its rule, and the fields go together."""
-        check_parameters(self)
+        super().check()
         if self.init == "paper" and self.user_representation == "history":
             raise ParameterError(
                 "init='paper' goes with user_representation='factors'; with user_representation='history' give a number"

@@ -33,7 +33,7 @@ def _facts(server: "Server", live: LiveModel) -> ModelFacts:
         items=len(model.item_map),
         training_rows=info.rows,
         value=values.kind,
-        liked=None if info.liked_rule is None else str(info.liked_rule),
+        liked=None if info.liked is None else str(info.liked),
         like=values.like if values.kind else None,
         dislike=values.dislike if values.kind else None,
         types=list(values.types),
