@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from topnrank.serve.store.base import Event
+
 MAX_BODY = 1 << 20
 """Bytes of a request."""
 MAX_N = 1000
@@ -302,24 +304,12 @@ class EventsReceipt(Struct):
     through: Annotated[int, Meta(description="Number of the last event that is stored.")]
 
 
-class StoredEvent(Struct, omit_defaults=True):
-    """An event as it is stored."""
-
-    seq: int
-    item: str
-    time: float
-    type: str | None = None
-    value: float | None = None
-    id: str | None = None
-    recommendation: str | None = None
-
-
 class UserEvents(Struct):
     """What is known of a user: training rows of the first model, and the last events."""
 
     user: str
     training_rows: int
-    events: list[StoredEvent]
+    events: list[Event]
 
 
 class Forgotten(Struct):

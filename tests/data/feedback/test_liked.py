@@ -1,6 +1,5 @@
 """What is liked, on every scale, and that a change of unit changes nothing."""
 
-
 import numpy as np
 import pytest
 

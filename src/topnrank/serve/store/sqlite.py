@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
+from msgspec.structs import astuple
+
 from topnrank._checks import one_of
 from topnrank.errors import ParameterError
 from topnrank.serve.problems import StoreUnavailableError
@@ -114,7 +116,7 @@ class SqliteStore:
 
     async def append(self, events: Sequence[Event]) -> Receipt:
         """See `base.EventStore`."""
-        rows = [event[:7] for event in events]
+        rows = [astuple(event)[:7] for event in events]
 
         def insert(connection: sqlite3.Connection) -> Receipt:
             accepted = connection.executemany(_INSERT, rows).rowcount
