@@ -10,7 +10,6 @@ from topnrank.losses.pairwise.reference import STRIDE, WarpHinge
 from topnrank.rng import draws_below, visit_keys
 
 OBJECTIVES = (WarpHinge(), WarpHinge(tries=3), WarpHinge(margin=0.2))
-every_objective = pytest.mark.parametrize("objective", OBJECTIVES, ids=str)
 
 
 def violators_by_hand(objective, scores, gains, context):

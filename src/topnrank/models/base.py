@@ -148,6 +148,9 @@ class Model(ABC):
     summary: ClassVar[str]
     """One line for `topnrank models`"""
 
+    own_space: ClassVar[Space] = {}
+    """Values worth trying of the model's own hyper-parameters, or instead of the shared ones"""
+
     _fitted: Fitted | None = None
 
     @abstractmethod
@@ -223,7 +226,7 @@ class Model(ABC):
     @classmethod
     def search_space(cls) -> Space:
         """Values worth trying when the model is tuned, by the name of the hyper-parameter; empty where nothing is."""
-        return {}
+        return cls.own_space
 
     def space(self) -> Space:
         """The search space of this very model: that of its class, unless it depends on the task."""

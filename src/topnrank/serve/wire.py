@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from topnrank.serve.store.base import Event
+from topnrank.serve.store.base import Event, RefreshRecord
 
 MAX_BODY = 1 << 20
 """Bytes of a request."""
@@ -368,17 +368,6 @@ class Reloaded(Struct):
     changed: bool
 
 
-class Refresh(Struct):
-    """A refresh in the log."""
-
-    time: float
-    model: str
-    result: str
-    events: int
-    seconds: float
-    through: int | None
-
-
 class Latency(Struct):
     """Requests to a route, and how long they took, by all workers since the start."""
 
@@ -400,4 +389,4 @@ class Status(Struct):
     events: int
     last_event: Annotated[float | None, Meta(description="Time of the last event.")]
     latency: list[Latency]
-    refreshes: list[Refresh]
+    refreshes: list[RefreshRecord]

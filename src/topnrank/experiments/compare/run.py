@@ -123,9 +123,7 @@ def compare(
             stacklevel=2,
         )
     identity = plan.identity()
-    tasks = [
-        Task(row, repeat, digest([identity, repeat, *row.identity()])) for repeat in range(repeats) for row in rows
-    ]
+    tasks = [Task(row, n, digest([identity, n, *row.identity()])) for n in range(repeats) for row in rows]
     kept = None if folder is None else Folder.open(folder, identity)
     runner = Runner(plan, kept)
     measured = relevance(runner.parts(0)[1], plan.relevant)  # data without relevant rows end here, not in every row

@@ -110,8 +110,6 @@ class FactorModel(Model):
     """The feedback used when none is given; None for the natural one of the data."""
     likes_only: ClassVar[bool] = False
     """Whether only liked items enter the lists."""
-    own_space: ClassVar[Space] = {}
-    """Values worth trying of the model's own hyper-parameters, or instead of the shared ones."""
 
     # -- what a subclass says ------------------------------------------------------------------------------------------
 

@@ -50,7 +50,7 @@ class Kept(NamedTuple):
     """What the user did up to this number is forgotten, training rows included; 0 for nothing"""
 
 
-class RefreshRecord(NamedTuple):
+class RefreshRecord(Struct):
     """A line of the log of refreshes."""
 
     time: float

@@ -125,7 +125,7 @@ class PostgresStore:
     async def log_refresh(self, record: RefreshRecord) -> None:
         """See `base.EventStore`."""
         sql = "insert into topnrank_refreshes values (%s, %s, %s, %s, %s, %s)"
-        await self._do(lambda connection: connection.execute(sql, record))
+        await self._do(lambda connection: connection.execute(sql, astuple(record)))
 
     async def check(self) -> None:
         """A transaction that writes something."""

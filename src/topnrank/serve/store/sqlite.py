@@ -136,7 +136,9 @@ class SqliteStore:
 
     async def log_refresh(self, record: RefreshRecord) -> None:
         """See `base.EventStore`."""
-        await self._do(lambda connection: connection.execute("insert into refreshes values (?, ?, ?, ?, ?, ?)", record))
+        await self._do(
+            lambda connection: connection.execute("insert into refreshes values (?, ?, ?, ?, ?, ?)", astuple(record))
+        )
 
     async def check(self) -> None:
         """A transaction that writes something, without an fsync of its own."""
