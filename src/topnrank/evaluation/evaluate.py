@@ -75,8 +75,7 @@ def evaluate(
     if ask is not None:  # a model of several scores: which of them the times of the rows ask for
         model, asked = ask(test)
     chosen = one_of("protocol", protocol, ("auto", *PROTOCOLS))
-    if chosen == "auto":  # what the model was trained for; "catalog" for models that do not say
-        chosen = str(getattr(model, "task_", "catalog"))
+    chosen = str(getattr(model, "task_", "catalog")) if chosen == "auto" else chosen  # what it was trained for
     wanted = parse_metrics(metrics)
     relevant_test = relevance(test, relevant, getattr(model, "liked_rule_", None))
     matched = match(model, test, relevant_test.flags, graded=any(metric.kind in GRADED for metric in wanted))
