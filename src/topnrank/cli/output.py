@@ -84,10 +84,10 @@ class Output:
 
         output = self
 
-        class Told(Listener):  # type: ignore[misc, no-any-unimported]
+        class Told(Listener):  # type: ignore[misc]
             compiled, started, told = 0, 0.0, 0.0
 
-            def on_start(self, _: Event) -> None:  # type: ignore[no-any-unimported]
+            def on_start(self, _: Event) -> None:
                 now = time.monotonic()
                 if not self.compiled:
                     self.started = self.told = now
@@ -97,7 +97,7 @@ class Output:
                     output.progress(f"compiling the kernels: {self.compiled} so far, {now - self.started:.0f} s")
                 self.compiled += 1
 
-            def on_end(self, _: Event) -> None:  # type: ignore[no-any-unimported]
+            def on_end(self, _: Event) -> None:
                 pass
 
         with install_listener("numba:compile", Told()):
