@@ -38,6 +38,7 @@ from topnrank.models.parameters import (
     param,
 )
 from topnrank.models.serving.explain import Contributions, OneHistory
+from topnrank.models.serving.similar import alike
 
 
 @final
@@ -163,11 +164,8 @@ class NeighborRidge(LikesModel):
         return Contributions({"neighbors": self._neighbor_scores().parts(history.items, targets) * (rho * liked)}, {})
 
     def item_similarity(self, items: Int64Array) -> Float32Array:
-        """Regression weights; items that are no neighbors are no candidates."""
-        neighbors = self._neighbor_scores().neighbors
-        weights = np.full((items.size, len(self.item_map)), np.nan, np.float32)
-        np.put_along_axis(weights, neighbors.items[items].astype(np.int64), neighbors.weights[items], axis=1)
-        return weights
+        """Of items with the same users, and the neighbor weights."""
+        return alike(self.fitted, items, self._neighbor_scores().of_items(items))
 
     def _strengths(self, size: int) -> FloatArray:
         """rho of a history given from the oldest item to the latest."""
