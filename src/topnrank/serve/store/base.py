@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from msgspec import Struct
+
 from topnrank.errors import DiskError, ParameterError
 from topnrank.serve.problems import StoreUnavailableError
 
@@ -29,7 +31,7 @@ __all__ = [
 POSTGRES = ("postgresql://", "postgres://")
 
 
-class Event(NamedTuple):
+class Event(Struct, omit_defaults=True):
     """What a user did with an item; `seq` is 0 until it is stored."""
 
     user: str
@@ -59,7 +61,7 @@ class Kept(NamedTuple):
     """What the user did up to this number is forgotten, training rows included; 0 for nothing"""
 
 
-class RefreshRecord(NamedTuple):
+class RefreshRecord(Struct):
     """A line of the log of refreshes."""
 
     time: float
