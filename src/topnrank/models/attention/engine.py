@@ -84,7 +84,9 @@ class AttentionEngine:
     @staticmethod
     def start(parameters: dict[str, FloatArray]) -> State:
         """Before the first step."""
-        moments = {f"{which}.{name}": np.zeros_like(one) for which in ("mean", "square") for name, one in parameters.items()}
+        moments = {
+            f"{which}.{name}": np.zeros_like(one) for which in ("mean", "square") for name, one in parameters.items()
+        }
         return State(parameters, moments)
 
     @property
@@ -290,8 +292,8 @@ def _sizes(problem: AttentionProblem, device: Any) -> _Sizes:
     row = 4 * shape.length * candidates * copies
     if free is not None and room < 2 * (window + row):
         raise ParameterError(
-            f"SequenceRank needs {(whole + 2 * (window + row)) / GIGABYTE:.1f} GB on {device} and {free / GIGABYTE:.1f} GB are "
-            "free; give fewer negatives (such as negatives=2000), a smaller width or a smaller length"
+            f"SequenceRank needs {(whole + 2 * (window + row)) / GIGABYTE:.1f} GB on {device} and {free / GIGABYTE:.1f} GB "
+            "are free; give fewer negatives (such as negatives=2000), a smaller width or a smaller length"
         )
     blocks = CPU_BYTES if free is None else room // 4
     return _Sizes(max(1, blocks // window), max(1, blocks // (4 * copies)), blocks)

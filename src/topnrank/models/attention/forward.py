@@ -40,9 +40,7 @@ def _gate(P: _Arrays, name: str, block: int, a: FloatArray) -> FloatArray:
     return _sigmoid(a @ P[f"network_{name}_gate"][block] + P[f"network_{name}_bias"][block])
 
 
-def _attention(
-    P: _Arrays, shape: Shape, block: int, a: FloatArray, first: int, times: Int64Array | None
-) -> FloatArray:
+def _attention(P: _Arrays, shape: Shape, block: int, a: FloatArray, first: int, times: Int64Array | None) -> FloatArray:
     """(m - first, d) what the rows from `first` on take from all rows before them."""
     m, d = a.shape
     one = d // shape.heads
@@ -64,4 +62,4 @@ def _gap_buckets(first: int, m: int, times: Int64Array | None) -> Int64Array:
     if times is None:
         return np.full((m - first, m), UNKNOWN_GAP)
     gaps = np.maximum(times[first:, None] - times[None, :], 0)
-    return np.minimum(np.floor(np.log2(gaps + 1.0)).astype(np.int64), GAP_BUCKETS - 1)
+    return np.asarray(np.minimum(np.floor(np.log2(gaps + 1.0)), GAP_BUCKETS - 1), np.int64)

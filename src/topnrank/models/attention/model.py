@@ -16,7 +16,6 @@ from topnrank.kernels.jit import threads
 from topnrank.kernels.top_items import pair_scores, scores_of
 from topnrank.models.attention.forward import last_state
 from topnrank.models.attention.shape import Shape
-from topnrank.models.base import Fitted
 from topnrank.models.linear.likes import LikesModel
 from topnrank.models.parameters import (
     AUTO,
@@ -67,9 +66,11 @@ class SequenceRank(LikesModel):
     heads: int = param(1, integer())
     """Each layer looks at the past in so many ways, with d / heads numbers each."""
     length: int | str = param(AUTO, integer().unless(AUTO))
-    """Rows of the history that are read at most; "auto": 200, or less where 95 of 100 histories are shorter, not below 20."""
+    """Rows of the history that are read at most; "auto": 200, or what 95 of 100 users do not exceed, at least
+    20."""
     dropout: float | str = param(AUTO, FRACTION.unless(AUTO))
-    """Share of the numbers inside that are left out in training; "auto": 0.2 where users have 50 rows or more, else 0.5."""
+    """Share of the numbers inside that are left out in training; "auto": 0.2 where users have 50 rows or more on
+    average, else 0.5."""
     time_gaps: bool = param(False, FLAG)
     """Whether attention knows the seconds between two rows of the past; the moment of asking is never known."""
     terms: str = param("ridge", one_word(*TERMS))
@@ -103,7 +104,9 @@ class SequenceRank(LikesModel):
     """Threads; 0 for all cores."""
 
     name: ClassVar[str] = "sequence-rank"
-    summary: ClassVar[str] = "order: a transformer over the history with counts and ridge beside it; trained with PyTorch"
+    summary: ClassVar[str] = (
+        "order: a transformer over the history with counts and ridge beside it; trained with PyTorch"
+    )
 
     @classmethod
     def search_space(cls) -> Space:
@@ -238,7 +241,7 @@ class SequenceRank(LikesModel):
         return PAST in self.fitted.arrays
 
     def _order(self) -> OrderedModel:
-        return self.fitted.cached(OrderedModel, lambda: self.order_model(self.fitted.info.following or {}))
+        return self.fitted.cached(_Order, lambda: _Order(self.order_model(self.fitted.info.following or {}))).model
 
     def _terms(self) -> LinkScores:
         return link_scores(self.fitted)
@@ -255,7 +258,14 @@ class SequenceRank(LikesModel):
         weights = strengths(self.history_weights(items, values), 0.0)
         if not weights.any():
             raise self.refuse_history()
-        return items[weights > 0], weights[weights > 0]
+        return np.asarray(items[weights > 0], np.int64), weights[weights > 0]
+
+
+@dataclass(frozen=True)
+class _Order:
+    """The closed-form model of a fitted one, not fitted itself."""
+
+    model: OrderedModel
 
 
 def explicit(model: SequenceRank, sizes: IntArray) -> SequenceRank:

@@ -5,9 +5,9 @@
     a = norm(x) g',  x += sigmoid(a G' + c') * (silu(a U) * (a U')) D      in each of the blocks
     h_t = norm(x_t) g'',   f_ti = <h_t, q_i> + b_i
 
-norm(x) = x / sqrt(mean x^2 + 1e-6). Attention of row t to row s, of each head: softmax over s <= t of <q_t, k_s> / sqrt(d / H)
-+ e(gap), where e is a learned number for each power of two of the seconds between the two rows; t's own moment is that of a
-row that is there, never that of the item asked for.
+norm(x) = x / sqrt(mean x^2 + 1e-6). Attention of row t to row s, of each head: softmax over s <= t of
+<q_t, k_s> / sqrt(d / H) + e(gap), where e is a learned number for each power of two of the seconds between the two rows; t's
+own moment is that of a row that is there, never that of the item asked for.
 """
 
 import math
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.nn import functional as F
+from torch.nn.functional import embedding, silu
 
 from topnrank._typing import FloatArray
 from topnrank.models.attention.shape import EPSILON, GAP_BUCKETS, UNKNOWN_GAP, Shape
@@ -69,14 +69,14 @@ def states(P: Tensors, shape: Shape, items: Any, lengths: Any, times: Any = None
         bias = above if buckets is None else above + P["network_gaps"][block].T[buckets].permute(0, 3, 1, 2)
         x = x + gate(P, "attention", block, a) * drop(attention(P, shape, block, a, bias, drop))
         a = norm(x) * P["network_hidden_scale"][block]
-        y = (F.silu(a @ P["network_up"][block]) * (a @ P["network_up_gate"][block])) @ P["network_down"][block]
+        y = (silu(a @ P["network_up"][block]) * (a @ P["network_up_gate"][block])) @ P["network_down"][block]
         x = x + gate(P, "hidden", block, a) * drop(y)
     return norm(x) * P["network_last_scale"]
 
 
 def _rows(table: Any, places: Any) -> Any:
     """table[places], with a gradient that sums in a fixed order on every device."""
-    return F.embedding(places, table) if table.device.type == "cpu" else table[places]
+    return embedding(places, table) if table.device.type == "cpu" else table[places]
 
 
 def norm(x: Any) -> Any:

@@ -50,7 +50,9 @@ def fit_sequence(
     with _threads(model.num_threads), ExitStack() as stack:
         bar = stack.enter_context(progress_bar("SequenceRank", None, shown=progress))
         watch = _Watch(checkpoint, bar, callbacks, data.fingerprint())
-        epochs, value, records = model.epochs, None, []
+        epochs: int | str = model.epochs
+        value: float | None = None
+        records: list[dict[str, float]] = []
         if epochs == AUTO:
             epochs = USUAL_EPOCHS
             if held_out is not None and held_out.users.size >= FEWEST_USERS:
@@ -241,5 +243,3 @@ def _threads(num_threads: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-

@@ -124,7 +124,7 @@ class TermsOnDevice:
         import torch
 
         n = n_slots if slots is not None else self.n_items
-        B, L = items.shape
+        L = items.shape[1]
         sums: list[Any] = [None] * len(self.terms.kinds)
         for scale in range(self.terms.scales):
             rows = self._rows(items, folds, scale, slots, n)
@@ -169,5 +169,3 @@ class TermsOnDevice:
 def _starts(parts: Sequence[Part]) -> Int64Array:
     sizes = [part.links.indptr[-1] for part in parts]
     return np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
-
-

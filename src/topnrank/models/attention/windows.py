@@ -56,8 +56,10 @@ class Windows:
         after = np.where(inside & targets, rows + 1, 0)
         empty = not len(events.items)
 
-        def column(values: np.ndarray, places: Int64Array, mask: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
-            return np.zeros(places.shape, values.dtype) if empty else np.where(mask, values[places], values.dtype.type(0))
+        def column(values: np.ndarray, places: Int64Array, mask: np.ndarray) -> np.ndarray:
+            return (
+                np.zeros(places.shape, values.dtype) if empty else np.where(mask, values[places], values.dtype.type(0))
+            )
 
         follows = inside & targets
         return cls(
