@@ -31,7 +31,7 @@ from topnrank.models.parameters import (
     param,
 )
 from topnrank.models.sequence.links import PAST, LinkScores, link_scores
-from topnrank.models.sequence.model import OrderedModel
+from topnrank.models.sequence.model import NUMBER, OrderedModel
 from topnrank.models.sequence.next_item_ridge import NextItemRidge
 from topnrank.models.sequence.timeline import strengths
 from topnrank.models.sequence.transitions import Transitions
@@ -75,9 +75,11 @@ class SequenceRank(LikesModel):
     """Whether attention knows the seconds between two rows of the past; the moment of asking is never known."""
     terms: str = param("ridge", one_word(*TERMS))
     """z: "ridge" (`NextItemRidge` with counts), "counts" (`Transitions`), or "none": attention alone."""
+    term_settings: Mapping[str, Any] | None = None
+    """Settings of these models by name, such as {"neighbors": 100}; those not given are chosen."""
     loss: str = param("softmax", one_word(*LOSSES))
     """Of the next item among all: "softmax", "listwise" (Top-N-Rank's) or "sl@k"."""
-    discount: float = param(-1.0, NOT_NEGATIVE.unless(-1.0))
+    discount: float = param(-1.0, NUMBER)
     """The list-wise loss: the power of the logarithm in the slope 1 / ((R + 2) ln^p(R + 2)); 2 is DCG."""
     negatives: int | str = param(AUTO, integer().unless(AUTO, "all"))
     """Candidates sampled for a block of windows; "all" items, or "auto": all up to 200,000, else 4,000."""
@@ -125,6 +127,12 @@ class SequenceRank(LikesModel):
             raise ParameterError(
                 f"SequenceRank.width must be a multiple of heads, got width={self.width} and heads={self.heads}"
             )
+        if self.term_settings is not None:
+            kind = Transitions if self.terms == "counts" else NextItemRidge
+            unknown = sorted(set(self.term_settings) - set(kind.__dataclass_fields__))
+            if unknown:
+                raise ParameterError(f"SequenceRank.term_settings: {kind.__name__} has no parameter {unknown[0]!r}")
+            kind(**self.term_settings)
 
     def fit(
         self,
@@ -205,7 +213,7 @@ class SequenceRank(LikesModel):
 
     @property
     def term_weights_(self) -> dict[str, float]:
-        """beta, by the kind of the term: how much of it a standard deviation of z counts."""
+        """beta, by the kind of the term: what its own score counts in the sum."""
         if not self._has_terms:
             return {}
         kinds = dict.fromkeys(self._order().all_kinds)
@@ -224,8 +232,8 @@ class SequenceRank(LikesModel):
 
     def order_model(self, settings: Mapping[str, Any]) -> OrderedModel:
         """The closed-form model with these settings, not fitted."""
-        kind = Transitions if self.terms == "counts" else NextItemRidge
-        return kind(feedback="weights", num_threads=self.num_threads, **settings)
+        shared = {"feedback": "weights", "num_threads": self.num_threads, **(self.term_settings or {}), **settings}
+        return Transitions(**shared) if self.terms == "counts" else NextItemRidge(**shared)
 
     def past_of(self, weights: FloatArray) -> FloatArray:
         """(n, S) what the rows of a history, oldest first, count in the terms."""

@@ -67,7 +67,8 @@ def fit_sequence(
     if value is not None:
         info = replace(info, validation={METRIC: value})
     if order is not None:
-        arrays |= _term_arrays(training, order, weighted, arrays[TERM_WEIGHTS])
+        arrays[TERM_WEIGHTS] = np.float32(training.problem.terms.unit) * arrays[TERM_WEIGHTS]
+        arrays |= _term_arrays(training, weighted, arrays[TERM_WEIGHTS])
         used = {name: one for name, one in order.changed_params().items() if name not in ("feedback", "num_threads")}
         info = replace(info, following=used)
     return Fitted.of(weighted, arrays, info)
@@ -221,11 +222,11 @@ def _ndcg(engine: Any, windows: Any, held_out: HeldOutLast, at_once: int = 250) 
 
 
 def _term_arrays(
-    training: _Training, order: OrderedModel, weighted: Interactions, weights: FloatArray
+    training: _Training, weighted: Interactions, weights: FloatArray
 ) -> dict[str, Any]:
     """The links of all users, the past weighted by what was learned; the biases are part of the items' own."""
     terms = training.problem.terms
-    whole, scales = terms.links[-1], terms.by_scale(weights)
+    whole, scales = terms.links[-1], weights[terms.kind_of_scale]
     past: Float32Array = np.zeros((len(weighted), len(scales)), np.float32)
     past[training.timeline.rows] = whole.past * scales
     arrays = link_arrays(whole.links, np.zeros(training.timeline.n_items), past)

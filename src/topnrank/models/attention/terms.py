@@ -70,10 +70,6 @@ class Terms:
         """S."""
         return len(self.kind_of_scale)
 
-    def by_scale(self, weights: FloatArray) -> Float32Array:
-        """(S,) what each scale of the model's links counts in the score, by the weights (K,) that were learned."""
-        return np.asarray(self.unit * np.asarray(weights)[self.kind_of_scale], np.float32)
-
 
 def _links_of(model: OrderedModel, timeline: Timeline, kept: BoolArray) -> Part:
     """What the rows of a mask teach; from all where nothing would be left."""
