@@ -221,9 +221,7 @@ def _ndcg(engine: Any, windows: Any, held_out: HeldOutLast, at_once: int = 250) 
     return gains / held_out.users.size
 
 
-def _term_arrays(
-    training: _Training, weighted: Interactions, weights: FloatArray
-) -> dict[str, Any]:
+def _term_arrays(training: _Training, weighted: Interactions, weights: FloatArray) -> dict[str, Any]:
     """The links of all users, the past weighted by what was learned; the biases are part of the items' own."""
     terms = training.problem.terms
     whole, scales = terms.links[-1], weights[terms.kind_of_scale]

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from topnrank._typing import BoolArray, Float32Array, FloatArray, Int64Array
+from topnrank._typing import BoolArray, Float32Array, Int64Array
 from topnrank.models.sequence.links import LinkScores
 from topnrank.models.sequence.model import OrderedModel
 from topnrank.models.sequence.parts import Part
