@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.nn.functional import embedding, silu
+from torch.nn.functional import embedding, one_hot, silu
 
 from topnrank._typing import FloatArray
 from topnrank.models.attention.shape import EPSILON, GAP_BUCKETS, UNKNOWN_GAP, Shape
@@ -66,7 +66,7 @@ def states(P: Tensors, shape: Shape, items: Any, lengths: Any, times: Any = None
     buckets = gap_buckets(times, items) if shape.time_gaps else None
     for block in range(shape.blocks):
         a = norm(x) * P["network_attention_scale"][block]
-        bias = above if buckets is None else above + P["network_gaps"][block].T[buckets].permute(0, 3, 1, 2)
+        bias = above if buckets is None else above + _gap_bias(P["network_gaps"][block].T, buckets)
         x = x + gate(P, "attention", block, a) * drop(attention(P, shape, block, a, bias, drop))
         a = norm(x) * P["network_hidden_scale"][block]
         y = (silu(a @ P["network_up"][block]) * (a @ P["network_up_gate"][block])) @ P["network_down"][block]
@@ -77,6 +77,14 @@ def states(P: Tensors, shape: Shape, items: Any, lengths: Any, times: Any = None
 def _rows(table: Any, places: Any) -> Any:
     """table[places], with a gradient that sums in a fixed order on every device."""
     return embedding(places, table) if table.device.type == "cpu" else table[places]
+
+
+def _gap_bias(table: Any, buckets: Any) -> Any:
+    """(B, H, L, L) table (buckets, H) at these buckets. So many places share so few rows that a product is faster on a
+    GPU than sums of rows in a fixed order."""
+    if table.device.type == "cpu":
+        return embedding(buckets, table).permute(0, 3, 1, 2)
+    return (one_hot(buckets, GAP_BUCKETS + 1).to(table.dtype) @ table).permute(0, 3, 1, 2)
 
 
 def norm(x: Any) -> Any:
