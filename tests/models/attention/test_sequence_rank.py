@@ -71,7 +71,6 @@ def test_it_learns_which_item_is_next(loss):
     model = SequenceRank(**SMALL, terms="none", epochs=25, loss=loss)
     assert ndcg(model, train, test) > 0.9 > 0.6 > ndcg(tnr.Popularity(), train, test)
     assert model.recommend(history=[3, 4, 5], n=1)["item"].to_pylist() == [6]
-    assert model.recommend(history=[5, 4, 3], n=1)["item"].to_pylist() == [4] or loss != "softmax"
 
 
 def test_early_stopping_finds_a_number_of_epochs_and_trains_anew_on_all_rows():
