@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from topnrank.data.columns import Column, Locate, numbers, timestamps
 from topnrank.data.duplicates import CodedColumns
-from topnrank.data.ids import IdMap
+from topnrank.data.ids import FILLED, IdMap
 from topnrank.errors import DataError, TopNRankWarning
 
 USUAL_NAMES: Mapping[str, tuple[str, ...]] = {
@@ -211,7 +211,7 @@ def _many_numbers(values: pa.ChunkedArray) -> int:
 
 def _as_text(column: Column) -> Column:
     """Feedback types may be numbered; their names are text."""
-    return Column(column.name, column.plain().values.cast(pa.large_string()), column.locate)
+    return Column(column.name, column.plain(*FILLED).values.cast(pa.large_string()), column.locate)
 
 
 def _as_array(name: str, values: Any) -> pa.Array | pa.ChunkedArray:

@@ -242,7 +242,8 @@ def train(
     if options.holdout is not None:
         data, test = tnr.split_per_user(data, test=options.holdout, seed=choice.seed or 0)
     seconds = fit(model, data, arguments, output)
-    facts: dict[str, Any] = {"seconds": seconds, "data": describe(data)}
+    sizes = {"rows": len(data), "users": data.n_users, "items": data.n_items}
+    facts: dict[str, Any] = {"seconds": seconds, "data": describe(data) if output.as_json else sizes}
     if test is not None and test_file is not None:
         write_table(test_file, test.to_arrow())
         facts["holdout"] = {"file": test_file, "rows": len(test), "fraction": options.holdout}

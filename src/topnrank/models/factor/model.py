@@ -35,7 +35,6 @@ from topnrank.models.parameters import (
     Range,
     Space,
     by,
-    check_parameters,
     integer,
     one_word,
     param,
@@ -111,8 +110,6 @@ class FactorModel(Model):
     """The feedback used when none is given; None for the natural one of the data."""
     likes_only: ClassVar[bool] = False
     """Whether only liked items enter the lists."""
-    own_space: ClassVar[Space] = {}
-    """Values worth trying of the model's own hyper-parameters, or instead of the shared ones."""
 
     # -- what a subclass says ------------------------------------------------------------------------------------------
 
@@ -126,7 +123,7 @@ class FactorModel(Model):
 
     def check(self) -> None:
         """Every field keeps its rule, and the fields go together."""
-        check_parameters(self)
+        super().check()
         if self.init == "paper" and self.user_representation == "history":
             raise ParameterError(
                 "init='paper' goes with user_representation='factors'; with user_representation='history' give a number"

@@ -77,11 +77,10 @@ class NeighborRidge(LikesModel):
 
     name: ClassVar[str] = "neighbor-ridge"
     summary: ClassVar[str] = "linear: each item by ridge regression on its nearest items; EASE without the large matrix"
-
-    @classmethod
-    def search_space(cls) -> Space:
-        """Neighbors and lambda; the rest matters little."""
-        return {"neighbors": Choice((20, 50, 100, 200)), "regularization": Range(10.0, 1000.0, log=True)}
+    own_space: ClassVar[Space] = {
+        "neighbors": Choice((20, 50, 100, 200)),
+        "regularization": Range(10.0, 1000.0, log=True),
+    }
 
     def fit(self, data: Interactions) -> Self:
         """Solves all regressions; closed form. Settings left open are chosen on rows held out, then all rows are used."""
