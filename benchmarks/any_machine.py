@@ -100,7 +100,8 @@ def machines(pythons: Sequence[str]) -> Iterator[Machine]:
     for python in pythons:
         said = "import sys, numpy, numba; print('Python %d.%d.%d' % sys.version_info[:3], 'numpy', numpy.__version__)"
         done = subprocess.run([python, "-c", said], capture_output=True, text=True, check=True)
-        yield Machine("python", done.stdout.strip(), {}, same=False, python=python)
+        there = os.path.abspath(python)  # links are kept: a virtual environment is one
+        yield Machine("python", done.stdout.strip(), {}, same=False, python=there)
 
 
 def _less_than_a_core() -> Iterator[Machine]:
