@@ -137,7 +137,7 @@ def for_commands(where: str) -> Iterator[None]:
     try:
         yield
     except StoreUnavailableError as error:
-        shown = "the event store" if where.startswith(POSTGRES) else where
+        shown = "--events" if where.startswith(POSTGRES) else where  # an address may hold a password
         raise DiskError(f"{shown}: {error}; mend that, and run the command again") from error
 
 
