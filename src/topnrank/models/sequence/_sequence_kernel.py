@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from topnrank._typing import Float32Array, Int32Array, Int64Array
+from topnrank._typing import Float32Array, Float64Array, Int32Array, Int64Array
 from topnrank.kernels.jit import kernel, parallel_kernel, prange
 
 CHUNKS = 32
@@ -41,6 +41,13 @@ class PairBlocks(NamedTuple):
     """(n_pairs, S, S)"""
     diagonal: Float32Array
     """(n_items, S, S)"""
+
+
+class Scales(NamedTuple):
+    """Scales of time: what is left of a row after one more, and after how many too little is left to look at; (S,) each."""
+
+    decays: Float64Array
+    reaches: Int64Array
 
 
 class Links(NamedTuple):
@@ -165,44 +172,42 @@ def count_pairs(events, reach, counts):
 
 
 @kernel
-def _add_later(item, p, end, events, decays, R, f, sums):
+def _add_later(item, p, end, events, scales, R, sums):
     """Row p of `item` with all rows after it."""
-    S = decays.size
-    f[:] = events.past[p]
-    for q in range(p + 1, end):
-        for k in range(S):
-            f[k] *= decays[k] * events.links[q - 1]
-        if events.items[q] >= item:
-            block = sums[events.items[q]]
-            for k in range(S):
-                part = f[k] * events.past[q]
+    S = scales.decays.size
+    for k in range(S):
+        f = np.float64(events.past[p])
+        for q in range(p + 1, min(end, p + 1 + scales.reaches[k])):
+            f *= scales.decays[k] * events.links[q - 1]
+            other = events.items[q]
+            if other >= item:
+                part = f * events.past[q]
                 for j in range(S):
-                    block[k, j] += part * R[q, k, j]
+                    sums[other, k, j] += part * R[q, k, j]
 
 
 @kernel
-def _add_earlier(item, p, first, events, decays, R, f, sums):
+def _add_earlier(item, p, first, events, scales, R, sums):
     """Row p of `item` with all rows before it."""
-    S = decays.size
-    f[:] = events.past[p]
-    for q in range(p - 1, first - 1, -1):
-        for j in range(S):
-            f[j] *= decays[j] * events.links[q]
-        if events.items[q] >= item:
-            block = sums[events.items[q]]
-            for j in range(S):
-                part = f[j] * events.past[q]
+    S = scales.decays.size
+    for j in range(S):
+        f = np.float64(events.past[p])
+        for q in range(p - 1, max(first, p - scales.reaches[j]) - 1, -1):
+            f *= scales.decays[j] * events.links[q]
+            other = events.items[q]
+            if other >= item:
+                part = f * events.past[q]
                 for k in range(S):
-                    block[k, j] += part * R[p, k, j]
+                    sums[other, k, j] += part * R[p, k, j]
 
 
 @parallel_kernel
-def fill_pairs(events, decays, reach, R, indptr, columns, values, diagonal):
+def fill_pairs(events, scales, reach, R, indptr, columns, values, diagonal):
     """G by blocks; `columns` ascend within an item."""
-    m, S = diagonal.shape[0], decays.size
+    m, S = diagonal.shape[0], scales.decays.size
     for chunk in prange(CHUNKS):
         marked, active = np.zeros(m, np.bool_), np.empty(m, np.int32)
-        sums, f = np.zeros((m, S, S)), np.empty(S)
+        sums = np.zeros((m, S, S))
         for item in range(chunk, m, CHUNKS):
             n = _others(item, events, reach, marked, active)
             active[:n].sort()
@@ -213,8 +218,8 @@ def fill_pairs(events, decays, reach, R, indptr, columns, values, diagonal):
                 for k in range(S):
                     for j in range(S):
                         sums[item, k, j] += events.past[p] * events.past[p] * R[p, k, j]
-                _add_later(item, p, end, events, decays, R, f, sums)
-                _add_earlier(item, p, first, events, decays, R, f, sums)
+                _add_later(item, p, end, events, scales, R, sums)
+                _add_earlier(item, p, first, events, scales, R, sums)
             diagonal[item] = sums[item]
             sums[item] = 0.0
             for t in range(n):
@@ -225,44 +230,42 @@ def fill_pairs(events, decays, reach, R, indptr, columns, values, diagonal):
 
 
 @kernel
-def _add_pasts(item, events, decays, reach, sums, active):
-    """B[:, item] into the zeroed scratch `sums` (n_items, S); returns how many items stand in `active`."""
-    n, S = 0, decays.size
-    f = np.empty(S)
+def _add_pasts(item, events, scales, sums, marked, active):
+    """B[:, item] into the zeroed scratch `sums` (n_items, S); returns how many items stand in `active`, each `marked`."""
+    n = 0
     for e in range(events.item_indptr[item], events.item_indptr[item + 1]):
         t = events.places[e]
         if events.wanted[t] == 0.0:
             continue
-        first = max(events.indptr[events.owners[t]], t - 1 - reach)
-        for s in range(t - 1, first - 1, -1):
-            for k in range(S):
-                f[k] = events.wanted[t] * events.links[s] if s == t - 1 else f[k] * decays[k] * events.links[s]
-            if f.max() == 0.0:
-                break
-            other = events.items[s]
-            new = True
-            for k in range(S):
-                new = new and sums[other, k] == 0.0
-            if new:
-                active[n] = other
-                n += 1
-            for k in range(S):
-                sums[other, k] += f[k] * events.past[s]
+        start = events.indptr[events.owners[t]]
+        for k in range(scales.decays.size):
+            f = np.float64(events.wanted[t])
+            for s in range(t - 1, max(start, t - 1 - scales.reaches[k]) - 1, -1):
+                f *= events.links[s] if s == t - 1 else scales.decays[k] * events.links[s]
+                if f == 0.0:
+                    break
+                other = events.items[s]
+                if not marked[other]:
+                    marked[other] = True
+                    active[n] = other
+                    n += 1
+                sums[other, k] += f * events.past[s]
     return n
 
 
 @parallel_kernel
-def all_pasts(events, decays, reach, B):
+def all_pasts(events, scales, B):
     """B' of all features and items, (n_items, n_items * S), zero before."""
-    m, S = B.shape[0], decays.size
+    m, S = B.shape[0], scales.decays.size
     for chunk in prange(CHUNKS):
-        sums, active = np.zeros((m, S)), np.empty(m, np.int32)
+        sums, marked, active = np.zeros((m, S)), np.zeros(m, np.bool_), np.empty(m, np.int32)
         for item in range(chunk, m, CHUNKS):
-            n = _add_pasts(item, events, decays, reach, sums, active)
+            n = _add_pasts(item, events, scales, sums, marked, active)
             for t in range(n):
                 for k in range(S):
                     B[item, active[t] * S + k] = sums[active[t], k]
                 sums[active[t]] = 0.0
+                marked[active[t]] = False
 
 
 @parallel_kernel
@@ -304,13 +307,13 @@ def _nearest(right, active, diagonal, scale, norm, shrink, chosen):
 
 
 @parallel_kernel
-def nearest_features(events, decays, reach, diagonal, norms, shrink, chosen, right):
+def nearest_features(events, scales, diagonal, norms, shrink, chosen, right):
     """The features that may explain each item, ascending, -1 after them, into `chosen`; B of them into `right`."""
-    m, S = diagonal.shape[0], decays.size
+    m, S = diagonal.shape[0], scales.decays.size
     for chunk in prange(CHUNKS):
-        sums, active = np.zeros((m, S)), np.empty(m, np.int32)
+        sums, marked, active = np.zeros((m, S)), np.zeros(m, np.bool_), np.empty(m, np.int32)
         for item in range(chunk, m, CHUNKS):
-            n = _add_pasts(item, events, decays, reach, sums, active)
+            n = _add_pasts(item, events, scales, sums, marked, active)
             active[:n].sort()  # the order of equal cosines
             size, most = 0, chosen.shape[1] // S
             for k in range(S):
@@ -321,12 +324,15 @@ def nearest_features(events, decays, reach, diagonal, norms, shrink, chosen, rig
                 right[item, t] = sums[chosen[item, t] // S, chosen[item, t] % S]
             for t in range(n):
                 sums[active[t]] = 0.0
+                marked[active[t]] = False
 
 
 @kernel
 def _place(blocks, row, column, start):
     """Where `column` stands, or would stand, in `row`, searched from `start` on."""
     low, high = start, blocks.indptr[row + 1]
+    if low < high:  # columns ascend, so that it stands no further off than by their difference
+        high = min(high, low + max(0, column - blocks.columns[low]) + 1)
     while low < high:
         middle = (low + high) // 2
         if blocks.columns[middle] < column:
@@ -357,7 +363,7 @@ def _system(blocks, near, A):
 
 @kernel
 def _factorize(A):
-    """Cholesky: the upper half of A becomes U with A = U'U; four rows at a time."""
+    """Cholesky: the upper half of A becomes U with A = U'U; four rows at a time are taken from two others."""
     n = A.shape[0]
     for first in range(0, n, 4):
         end = min(first + 4, n)
@@ -372,10 +378,16 @@ def _factorize(A):
         if end - first < 4:
             continue
         one, two, three, four = A[first], A[first + 1], A[first + 2], A[first + 3]
-        for r in range(end, n):
+        for r in range(end, n - 1, 2):
             a, b, c, d, row = one[r], two[r], three[r], four[r], A[r]
-            for t in range(r, n):
-                row[t] -= a * one[t] + b * two[t] + c * three[t] + d * four[t]
+            e, f, g, h, below = one[r + 1], two[r + 1], three[r + 1], four[r + 1], A[r + 1]
+            for t in range(r, n):  # of the lower half one number is spoiled, which nobody reads
+                w, x, y, z = one[t], two[t], three[t], four[t]
+                row[t] -= a * w + b * x + c * y + d * z
+                below[t] -= e * w + f * x + g * y + h * z
+        if (n - end) % 2:
+            last = n - 1
+            A[last, last] -= one[last] ** 2 + two[last] ** 2 + three[last] ** 2 + four[last] ** 2
 
 
 @kernel
@@ -513,3 +525,15 @@ def places_of_next(links, bias, users, wanted, indptr, items, weights, seen_indp
                 more += scores[item] > mine
                 equal += scores[item] == mine
             above[n] = more + 0.5 * (equal - 1)
+
+
+@parallel_kernel
+def places_in_block(block, rows, wanted, above):
+    """above[n] = items that score more than wanted[n] in its row of the block, and half of those that score as much."""
+    for n in prange(wanted.size):
+        scores, more, equal = block[rows[n]], 0, 0
+        mine = scores[wanted[n]]
+        for item in range(scores.size):
+            more += scores[item] > mine
+            equal += scores[item] == mine
+        above[n] = more + 0.5 * (equal - 1)

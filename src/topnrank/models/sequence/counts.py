@@ -10,7 +10,7 @@ import numpy as np
 from topnrank._csr import indptr_from_counts
 from topnrank._typing import FloatArray
 from topnrank.models.sequence._sequence_kernel import Links, count_transitions, fill_transitions
-from topnrank.models.sequence.choice import HeldOutLast, coordinate_search
+from topnrank.models.sequence.choice import HeldOutNext, coordinate_search
 from topnrank.models.sequence.timeline import HeadAndTail, Timeline
 
 CHOICES: dict[str, Sequence[float]] = {
@@ -75,7 +75,7 @@ def count(timeline: Timeline, window: int, power: float) -> Links:
     return links
 
 
-def choose_counts(given: dict[str, Any], open_: Sequence[str], held_out: HeldOutLast | None) -> CountSettings:
+def choose_counts(given: dict[str, Any], open_: Sequence[str], held_out: HeldOutNext | None) -> CountSettings:
     """`given` with the settings of the names `open_` chosen on the held-out last items."""
     start = given | {name: CHOICES[name][0] for name in open_}
     if held_out is None or not open_:

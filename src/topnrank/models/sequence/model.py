@@ -16,7 +16,7 @@ from topnrank.models.base import Fitted
 from topnrank.models.factor.fitted import TIMES
 from topnrank.models.linear.likes import LikesModel
 from topnrank.models.parameters import AUTO, FRACTION, NOT_NEGATIVE, POSITIVE, Rule, integer, param
-from topnrank.models.sequence.choice import HeldOutLast, choose_beside
+from topnrank.models.sequence.choice import HeldOutNext, choose_beside
 from topnrank.models.sequence.counts import CHOICES, CountSettings, choose_counts
 from topnrank.models.sequence.joined import WEIGHTS, joined
 from topnrank.models.sequence.links import LinkScores, link_arrays, link_scores
@@ -70,12 +70,16 @@ class OrderedModel(LikesModel):
     """Threads; 0 for all cores. The bits do not depend on it."""
 
     def fit(self, data: Interactions) -> Self:
-        """Chooses what is "auto" on held-out last items, and learns from all rows; closed form."""
+        """Chooses what is "auto" on held-out rows, and learns from all of them; closed form.
+
+        Held out are last items; of rows that `split_time` left, and so where what comes in the weeks after is asked for, the
+        latest fifth.
+        """
         self.check()
         weighted, info = self.weighted(data)
         timeline = self.timeline(weighted)
         with threads(self.num_threads):
-            explicit = self._chosen(timeline)
+            explicit = self._chosen(timeline, weighted.split)
             arrays = explicit.arrays(weighted, timeline)
         chosen = {name: getattr(explicit, name) for name in self.open_settings()}
         info = replace(info, chosen={name: value for name, value in chosen.items() if value != AUTO})
@@ -102,7 +106,7 @@ class OrderedModel(LikesModel):
         if not self.open_settings():
             return self
         with threads(self.num_threads):
-            return self._chosen(self.timeline(self.weighted(data)[0]))
+            return self._chosen(self.timeline(self.weighted(data)[0]), data.split)
 
     def timeline(self, weighted: Interactions) -> Timeline:
         """The rows that count, in their order."""
@@ -123,8 +127,8 @@ class OrderedModel(LikesModel):
         rows = {TIMES: weighted.timestamps, WEIGHTS: weighted.weights.astype(np.float32)}
         return link_arrays(learned.links, learned.bias, past) | rows
 
-    def chosen_on(self, held_out: HeldOutLast | None) -> Self:
-        """With what is "auto" chosen on the held-out last items; None: there are none."""
+    def chosen_on(self, held_out: HeldOutNext | None) -> Self:
+        """With what is "auto" chosen on the held-out items; None: there are none."""
         chosen = self.choose(held_out)
         is_open = {name for name in Beside.__dataclass_fields__ if getattr(self, name) == AUTO}
         given = Beside(**{name: getattr(self, name) for name in Beside.__dataclass_fields__ if name not in is_open})
@@ -148,10 +152,10 @@ class OrderedModel(LikesModel):
         """The directed part; nothing is "auto"."""
 
     @abstractmethod
-    def choose(self, held_out: HeldOutLast | None) -> Self:
-        """The model with what is "auto" in its directed part chosen on the held-out last items; None: there are none."""
+    def choose(self, held_out: HeldOutNext | None) -> Self:
+        """The model with what is "auto" in its directed part chosen on the held-out items; None: there are none."""
 
-    def trial(self, held_out: HeldOutLast) -> Part:
+    def trial(self, held_out: HeldOutNext) -> Part:
         """The directed part without the held-out items, for choosing what stands beside it; nothing in it is "auto"."""
         return self.learn(held_out.rest)
 
@@ -164,8 +168,8 @@ class OrderedModel(LikesModel):
     def kinds(self) -> tuple[str, ...]:
         """(S,) the kind of each scale of the directed part, as explanations call it; nothing is "auto"."""
 
-    def count_settings(self, held_out: HeldOutLast | None = None) -> CountSettings:
-        """The settings of the directed counts, with what is "auto" chosen on the held-out last items."""
+    def count_settings(self, held_out: HeldOutNext | None = None) -> CountSettings:
+        """The settings of the directed counts, with what is "auto" chosen on the held-out items."""
         names = CountSettings.__dataclass_fields__
         return choose_counts({name: getattr(self, name) for name in names}, self._open_counts(), held_out)
 
@@ -238,8 +242,8 @@ class OrderedModel(LikesModel):
     def _open_counts(self) -> list[str]:
         return [name for name in self.open_settings() if name in CHOICES]
 
-    def _chosen(self, timeline: Timeline) -> Self:
-        return self.chosen_on(HeldOutLast.of(timeline)) if self.open_settings() else self
+    def _chosen(self, timeline: Timeline, split: str | None) -> Self:
+        return self.chosen_on(HeldOutNext.of(timeline, split)) if self.open_settings() else self
 
 
 def decay_list(decays: Any) -> FloatArray:

@@ -9,7 +9,7 @@ import numpy as np
 from topnrank._typing import FloatArray
 from topnrank.models.parameters import AUTO, NOT_NEGATIVE, POSITIVE, Choice, Range, Space, by, integer, param
 from topnrank.models.sequence._sequence_kernel import Links
-from topnrank.models.sequence.choice import HeldOutLast
+from topnrank.models.sequence.choice import HeldOutNext
 from topnrank.models.sequence.counts import CountSettings, count
 from topnrank.models.sequence.model import OrderedModel, decay_list
 from topnrank.models.sequence.parts import Part, summed
@@ -72,7 +72,7 @@ class NextItemRidge(OrderedModel):
             "transitions": Range(0.003, 0.3, log=True),
         }
 
-    def choose(self, held_out: HeldOutLast | None) -> Self:
+    def choose(self, held_out: HeldOutNext | None) -> Self:
         """First the counts, then decays and lambda of the regression, then lambda and the weight of the counts together."""
         chosen = self
         if self.transitions != 0:
@@ -107,7 +107,7 @@ class NextItemRidge(OrderedModel):
             return ridge
         return summed([ridge, _counted(self.count_settings(), timeline).times(float(self.transitions))])
 
-    def trial(self, held_out: HeldOutLast) -> Part:
+    def trial(self, held_out: HeldOutNext) -> Part:
         """With the usual number of neighbors: what stands beside it is chosen alike."""
         few = min(USUAL_NEIGHBORS, int(self.neighbors))
         return replace(self, neighbors=few).learn(held_out.rest)
@@ -138,7 +138,7 @@ class _ChoiceOfRidge:
     """Decays, lambda and the weight of the counts on the held-out last items."""
 
     model: NextItemRidge
-    held_out: HeldOutLast
+    held_out: HeldOutNext
 
     def best(self) -> NextItemRidge:
         """The model with nothing "auto" that it uses."""

@@ -20,6 +20,7 @@ from topnrank.errors import DivergenceError
 from topnrank.models.sequence._sequence_kernel import (
     Links,
     PairBlocks,
+    Scales,
     all_pasts,
     count_pairs,
     fill_pairs,
@@ -49,11 +50,10 @@ class AllFeatures(NamedTuple):
     @classmethod
     def of(cls, timeline: Timeline, decays: FloatArray, longest: int) -> Self:
         """G by pairs of items, and B."""
-        decays = np.ascontiguousarray(decays, np.float64)
-        reach, m = min(longest, _reach(decays)), timeline.n_items
+        scales, m = _scales(decays, longest), timeline.n_items
         right = np.zeros((m, m * len(decays)), np.float32)
-        all_pasts(timeline.events, decays, reach, right)
-        return cls(_pair_blocks(timeline, decays, reach), right, _unit(timeline))
+        all_pasts(timeline.events, scales, right)
+        return cls(_pair_blocks(timeline, scales), right, _unit(timeline))
 
     def solve(self, penalty: float) -> Links:
         """W, seen from the features; the largest `KEPT` weights of each item, by what they move."""
@@ -97,14 +97,13 @@ class NextItemSystem:
     @classmethod
     def of(cls, timeline: Timeline, decays: FloatArray, neighbors: int, shrink: float, longest: int) -> Self:
         """G by pairs of items, and the nearest features of each item."""
-        decays = np.ascontiguousarray(decays, np.float64)
         events, m, S = timeline.events, timeline.n_items, len(decays)
-        reach, unit = min(longest, _reach(decays)), _unit(timeline)
-        blocks = _pair_blocks(timeline, decays, reach)
+        scales, unit = _scales(decays, longest), _unit(timeline)
+        blocks = _pair_blocks(timeline, scales)
         norms = np.bincount(events.items, weights=events.wanted, minlength=m)
         chosen = np.empty((m, S * max(1, min(neighbors, m))), np.int32)
         right = np.zeros(chosen.shape, np.float32)
-        nearest_features(events, decays, reach, blocks.diagonal, norms, shrink * unit, chosen, right)
+        nearest_features(events, scales, blocks.diagonal, norms, shrink * unit, chosen, right)
         return cls(blocks, chosen, right, unit)
 
     def solve(self, penalty: float) -> Links:
@@ -115,18 +114,19 @@ class NextItemSystem:
         return links_of(self.chosen, weights[0], self.blocks.diagonal.shape[0] * self.blocks.diagonal.shape[1])
 
 
-def _pair_blocks(timeline: Timeline, decays: FloatArray, reach: int) -> PairBlocks:
+def _pair_blocks(timeline: Timeline, scales: Scales) -> PairBlocks:
     """G by pairs of items."""
-    events, m, S = timeline.events, timeline.n_items, len(decays)
+    events, m, S = timeline.events, timeline.n_items, len(scales.decays)
+    reach = max(1, int(scales.reaches.max()))
     R = np.zeros((len(events.items), S, S), np.float32)
-    futures(events, decays, R)
+    futures(events, scales.decays, R)
     sizes = np.zeros(m, np.int64)
     count_pairs(events, reach, sizes)
     indptr = indptr_from_counts(sizes)
     n_pairs = indptr[-1]
     values, diagonal = np.empty((n_pairs, S, S), np.float32), np.empty((m, S, S), np.float32)
     blocks = PairBlocks(indptr, np.empty(n_pairs, np.int32), values, diagonal)
-    fill_pairs(events, decays, reach, R, *blocks)
+    fill_pairs(events, scales, reach, R, *blocks)
     return blocks
 
 
@@ -140,7 +140,7 @@ def ridge_past(timeline: Timeline, decays: FloatArray) -> Float64Array:
     return np.asarray(timeline.in_scores(decayed(timeline.ages(), decays)))
 
 
-def _reach(decays: FloatArray) -> int:
-    """Rows after which nothing is left of the past."""
-    slowest = float(np.max(decays))
-    return 1 if slowest == 0 else 2**31 if slowest >= 1 else max(1, math.ceil(math.log(TRAINED) / math.log(slowest)))
+def _scales(decays: FloatArray, longest: int) -> Scales:
+    """The scales, each with the rows after which nothing is left of the past, at most `longest`."""
+    reaches = [0 if one == 0 else math.ceil(math.log(TRAINED) / math.log(one)) for one in decays]
+    return Scales(np.ascontiguousarray(decays, np.float64), np.minimum(np.array(reaches, np.int64), longest))

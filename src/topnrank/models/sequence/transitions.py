@@ -7,7 +7,7 @@ import numpy as np
 
 from topnrank._typing import FloatArray
 from topnrank.models.parameters import Choice, Range, Space
-from topnrank.models.sequence.choice import HeldOutLast
+from topnrank.models.sequence.choice import HeldOutNext
 from topnrank.models.sequence.counts import count
 from topnrank.models.sequence.model import OrderedModel
 from topnrank.models.sequence.parts import Part
@@ -41,7 +41,7 @@ class Transitions(OrderedModel):
             "popularity": Range(-0.6, 0.2),
         }
 
-    def choose(self, held_out: HeldOutLast | None) -> Self:
+    def choose(self, held_out: HeldOutNext | None) -> Self:
         """The settings that are best on the held-out last items."""
         return replace(self, **asdict(self.count_settings(held_out)))
 
