@@ -117,6 +117,7 @@ def evaluate(
         n_seen=ranking.n_seen,
         undefined={name: n_users - count for name, count in defined.items() if count < n_users},
         asked=asked,
+        ties=test.ties,
     )
 
 

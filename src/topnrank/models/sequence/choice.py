@@ -28,7 +28,7 @@ AT_ONCE = 250
 """Users whose scores are held in memory at a time."""
 SHARES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 """Weights of a further part that are tried, each as a share of the spread of the first part's scores."""
-MORE_SHARES = (*SHARES, 3.2, 6.4, 12.8, 25.6)
+MORE_SHARES = (*SHARES, 3.2, 6.4, 12.8, 25.6, 100.0, 1000.0)
 """Of recent popularity: what is asked for in the weeks after may be little else."""
 RECENCIES = (8.0, 32.0, 128.0)
 WORTH = 1.002
@@ -45,6 +45,8 @@ class HeldOutNext:
     """(n_wanted,) the items held out"""
     owners: Int64Array
     """(n_wanted,) whose they are, as ascending positions in `users`"""
+    ends_at_once: bool = False
+    """Whether the rest ends at one moment for all users"""
 
     @classmethod
     def of(cls, timeline: Timeline, split: str | None = None) -> Self | None:
@@ -80,11 +82,12 @@ class HeldOutNext:
         if users.size < FEWEST_USERS:
             return None
         asked = asked[np.isin(events.owners[asked], users)]
-        return cls(timeline.take(kept), users, events.items[asked], np.searchsorted(users, events.owners[asked]))
+        owners = np.searchsorted(users, events.owners[asked])
+        return cls(timeline.take(kept), users, events.items[asked], owners, ends_at_once=True)
 
     def ndcg(self, links: Links, bias: FloatArray, past: FloatArray) -> float:
         """NDCG@10 of the held-out items among all but the user's other ones; `past` (n, S) belongs to the rest's rows."""
-        if self.wanted.size > self.users.size:
+        if self.ends_at_once:
             return float(self.values([Part(links, bias, past)], [[1.0]])[0])
         above, events = np.empty(self.users.size), self.rest.events
         weights: Float32Array = past.astype(np.float32)
@@ -94,12 +97,16 @@ class HeldOutNext:
 
     def values(self, parts: Sequence[Part], weights: Sequence[Sequence[float]]) -> Float64Array:
         """NDCG@10 of the sum of the parts with each of `weights`, which are as many as the parts."""
+        return np.asarray(self.of_users(parts, weights).mean(axis=1), np.float64)
+
+    def of_users(self, parts: Sequence[Part], weights: Sequence[Sequence[float]]) -> Float64Array:
+        """(n_weights, n_users) the same, user by user."""
         events = self.rest.events
         scores = [
             LinkScores(one.links, one.bias.astype(np.float32), events.indptr, events.items, one.past.astype(np.float32))
             for one in parts
         ]
-        gains, ideals = np.zeros(len(weights)), self._ideals()
+        gains = np.zeros((len(weights), self.users.size))
         for first in range(0, self.users.size, AT_ONCE):
             users = self.users[first : first + AT_ONCE]
             blocks = [one.block(users) for one in scores]
@@ -116,8 +123,8 @@ class HeldOutNext:
                 block[rows, own] = -np.inf
                 block[owners, wanted] = mine
                 places_in_block(block, owners, wanted, above)
-                gains[number] += (_discounts(above) / ideals[self.owners[asked]]).sum()
-        return gains / self.users.size
+                np.add.at(gains[number], self.owners[asked], _discounts(above))
+        return gains / self._ideals()
 
     def _ideals(self) -> Float64Array:
         """(n_users,) the DCG of the best list."""
@@ -147,7 +154,9 @@ def _discounts(above: FloatArray) -> Float64Array:
 def choose_beside(given: Beside, is_open: Container[str], main: Part, held_out: HeldOutNext) -> Beside:
     """`given` with the parts that are open at the weights by which the held-out items are ranked best.
 
-    A part that does not make the metric better by `WORTH` is left out.
+    A part that does not make the metric better by `WORTH` is left out. Where all that comes after one moment is asked for,
+    the largest weight of recent popularity is taken that is within one standard error of the best: what is not surely better
+    than a list of what is popular should not change it.
     """
     chosen, parts, weights = given, [main], [1.0]
     best = float(held_out.values(parts, [weights])[0])
@@ -169,9 +178,13 @@ def choose_beside(given: Beside, is_open: Container[str], main: Part, held_out: 
         popular = recent_popularity(held_out.rest)
         unit = held_out.spread(main) / max(held_out.spread(popular), 1e-12)
         tried_weights = [_rounded(share * unit) for share in MORE_SHARES]
-        values = held_out.values([*parts, popular], [[*weights, weight] for weight in tried_weights])
-        better = values.max() > WORTH * best
-        chosen = replace(chosen, recent_popularity=tried_weights[int(np.argmax(values))] if better else 0.0)
+        values = held_out.of_users([*parts, popular], [[*weights, weight] for weight in tried_weights])
+        means = values.mean(axis=1)
+        behind = values[int(np.argmax(means))] - values
+        near = behind.mean(axis=1) <= behind.std(axis=1) / np.sqrt(held_out.users.size)
+        place = int(np.flatnonzero(near)[-1]) if held_out.ends_at_once else int(np.argmax(means))
+        better = means.max() > WORTH * best
+        chosen = replace(chosen, recent_popularity=tried_weights[place] if better else 0.0)
     return chosen
 
 

@@ -18,7 +18,7 @@ from topnrank.models.linear.likes import LikesModel
 from topnrank.models.parameters import AUTO, FRACTION, NOT_NEGATIVE, POSITIVE, Rule, integer, param
 from topnrank.models.sequence.choice import HeldOutNext, choose_beside
 from topnrank.models.sequence.counts import CHOICES, CountSettings, choose_counts
-from topnrank.models.sequence.joined import WEIGHTS, joined
+from topnrank.models.sequence.joined import PLACES, WEIGHTS, joined
 from topnrank.models.sequence.links import LinkScores, link_arrays, link_scores
 from topnrank.models.sequence.parts import Beside, Part, summed
 from topnrank.models.sequence.timeline import Pauses, Timeline, strengths
@@ -124,7 +124,9 @@ class OrderedModel(LikesModel):
         past[timeline.rows] = learned.past
         assert weighted.timestamps is not None
         assert weighted.weights is not None
-        rows = {TIMES: weighted.timestamps, WEIGHTS: weighted.weights.astype(np.float32)}
+        rows: dict[str, Any] = {TIMES: weighted.timestamps, WEIGHTS: weighted.weights.astype(np.float32)}
+        if weighted.places is not None:
+            rows[PLACES] = weighted.places
         return link_arrays(learned.links, learned.bias, past) | rows
 
     def chosen_on(self, held_out: HeldOutNext | None) -> Self:

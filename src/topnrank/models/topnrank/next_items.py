@@ -22,7 +22,7 @@ from topnrank.models.base import Fitted
 from topnrank.models.factor.fitted import TIMES
 from topnrank.models.parameters import AUTO
 from topnrank.models.sequence.choice import WORTH, HeldOutNext
-from topnrank.models.sequence.joined import WEIGHTS
+from topnrank.models.sequence.joined import PLACES, WEIGHTS
 from topnrank.models.sequence.links import BIAS, COUNTS, NEXT_BIAS, PAST, TARGETS, VALUES, LinkScores, link_scores
 from topnrank.models.sequence.model import OrderedModel
 from topnrank.models.sequence.next_item_ridge import NextItemRidge
@@ -76,7 +76,8 @@ def _added(model: "TopNRank", fitted: Fitted, data: Interactions, order: str) ->
         settings = {name: getattr(chosen, name) for name in directed.open_settings()}
     arrays = replace(directed, **settings).arrays(data, timeline)
     arrays[NEXT_BIAS] = arrays.pop(BIAS)
-    del arrays[WEIGHTS]
+    for name in (WEIGHTS, PLACES):
+        arrays.pop(name, None)
     told = {"order": kind} if order == AUTO else {}
     info = replace(fitted.info, following=settings, chosen={**(fitted.info.chosen or {}), **told})
     return Fitted.of(data, {**fitted.arrays, **arrays}, info)
