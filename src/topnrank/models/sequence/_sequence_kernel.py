@@ -10,6 +10,7 @@ import numpy as np
 
 from topnrank._typing import Float32Array, Float64Array, Int32Array, Int64Array
 from topnrank.kernels.jit import kernel, parallel_kernel, prange
+from topnrank.kernels.vectors import fetch
 
 CHUNKS = 32
 """Parts of a loop over items; each has its own scratch."""
@@ -284,10 +285,27 @@ def whole_matrix(blocks, penalty, A):
 
 
 @kernel
+def _sink(scores, chosen, place, size):
+    """Puts the entry at `place` of a heap where it belongs; the root is the lowest score, of equal ones the last feature."""
+    while True:
+        low = place
+        for child in (2 * place + 1, 2 * place + 2):
+            if child < size and (
+                scores[child] < scores[low] or (scores[child] == scores[low] and chosen[child] > chosen[low])
+            ):
+                low = child
+        if low == place:
+            return
+        scores[place], scores[low] = scores[low], scores[place]
+        chosen[place], chosen[low] = chosen[low], chosen[place]
+        place = low
+
+
+@kernel
 def _nearest(right, active, diagonal, scale, norm, shrink, chosen):
     """The features of one scale with the highest cosine to an item, into `chosen`; returns how many there are.
 
-    A feature is item * S + scale.
+    A feature is item * S + scale. Of equal cosines the first ones of `active` are taken, whose items ascend.
     """
     size, n, S = chosen.size, 0, right.shape[1]
     scores = np.empty(size)
@@ -295,14 +313,15 @@ def _nearest(right, active, diagonal, scale, norm, shrink, chosen):
         if right[other, scale] <= 0.0:
             continue
         score = right[other, scale] / (np.sqrt(norm * diagonal[other, scale, scale]) + shrink)
-        if n == size and score <= scores[size - 1]:
-            continue
-        place = min(n, size - 1)
-        while place > 0 and scores[place - 1] < score:
-            scores[place], chosen[place] = scores[place - 1], chosen[place - 1]
-            place -= 1
-        scores[place], chosen[place] = score, other * S + scale
-        n = min(n + 1, size)
+        if n < size:
+            scores[n], chosen[n] = score, other * S + scale
+            n += 1
+            if n == size:
+                for place in range(size // 2 - 1, -1, -1):
+                    _sink(scores, chosen, place, size)
+        elif score > scores[0]:
+            scores[0], chosen[0] = score, other * S + scale
+            _sink(scores, chosen, 0, size)
     return n
 
 
@@ -343,22 +362,42 @@ def _place(blocks, row, column, start):
 
 
 @kernel
-def _system(blocks, near, A):
-    """The upper half of G between the ascending features `near` into A."""
-    S = blocks.diagonal.shape[1]
-    for s in range(near.size):
-        item, k = near[s] // S, near[s] % S
-        place, before, found = blocks.indptr[item], item, True
-        for t in range(s, near.size):
-            other, j = near[t] // S, near[t] % S
-            if other == item:
-                A[s, t] = blocks.diagonal[item, k, j]
-                continue
-            if other != before:
-                place = _place(blocks, item, other, place)
-                found = place < blocks.indptr[item + 1] and blocks.columns[place] == other
-                before = other
-            A[s, t] = blocks.values[place, k, j] if found else 0.0
+def _ends(near, S, ends):
+    """Where the features of each item end among the ascending features `near`, into `ends`; returns how many items."""
+    n = 0
+    for t in range(near.size):
+        if t > 0 and near[t] // S != near[t - 1] // S:
+            ends[n] = t
+            n += 1
+    ends[n] = near.size
+    return n + 1
+
+
+@kernel
+def _system(blocks, near, ends, places, A):
+    """The upper half of G between the ascending features `near` into A; `ends` and `places` are scratch."""
+    S, first = blocks.diagonal.shape[1], 0
+    values, n = blocks.values.reshape(-1, S * S), 0
+    if near.size:
+        n = _ends(near, S, ends)
+    for a in range(n):
+        item = near[first] // S
+        for s in range(first, ends[a]):
+            for t in range(s, ends[a]):
+                A[s, t] = blocks.diagonal[item, near[s] % S, near[t] % S]
+        place = blocks.indptr[item]
+        for b in range(a + 1, n):
+            other, places[b] = near[ends[b - 1]] // S, -1
+            place = _place(blocks, item, other, place)
+            if place < blocks.indptr[item + 1] and blocks.columns[place] == other:
+                places[b] = place
+                fetch(values, place)  # most of the time is spent waiting for these numbers
+        for s in range(first, ends[a]):
+            row, k = A[s], (near[s] % S) * S
+            for b in range(a + 1, n):
+                for t in range(ends[b - 1], ends[b]):
+                    row[t] = values[places[b], k + near[t] % S] if places[b] >= 0 else np.float32(0.0)
+        first = ends[a]
 
 
 @kernel
@@ -412,11 +451,12 @@ def solve_features(blocks, penalties, chosen, right, solved):
     m, T = chosen.shape
     for chunk in prange(CHUNKS):
         system, U, w = np.empty((T, T), np.float32), np.empty((T, T), np.float32), np.empty(T)
+        ends, places = np.empty(T, np.int64), np.empty(T, np.int64)
         for item in range(chunk, m, CHUNKS):
             size = 0
             while size < T and chosen[item, size] >= 0:
                 size += 1
-            _system(blocks, chosen[item, :size], system)
+            _system(blocks, chosen[item, :size], ends, places, system)
             for p in range(penalties.size):
                 for t in range(size):
                     U[t, t:size] = system[t, t:size]

@@ -22,7 +22,7 @@ COUNT_WEIGHTS = (0.0, 0.01, 0.02, 0.04, 0.08, 0.16)
 """What "auto" tries; of the penalties the middle one first, then its neighbors as long as they are better."""
 FEW = 20
 """Neighbors with which decays are compared."""
-USUAL_NEIGHBORS, MOST_FEATURES = 50, 8000
+USUAL_NEIGHBORS, MOST_FEATURES = 100, 8000
 
 
 @final
@@ -45,7 +45,7 @@ class NextItemRidge(OrderedModel):
 
     neighbors: int | str = param(AUTO, integer().unless(AUTO))
     """T: features of each scale that may explain an item; as many as there are items: all features, in one system for all
-    items. "auto": all where they are at most 8000, else 50."""
+    items. "auto": all where they are at most 8000, else 100."""
     decays: Any = param(AUTO, by(lambda value: value == AUTO or decay_list(value) is not None))
     """d_k of each scale: what is left of an item after one more item. 0 is the last item alone, 0.8 about the last 10, 0.97
     about the last 100. "auto": chosen on held-out last items."""
