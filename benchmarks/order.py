@@ -49,7 +49,7 @@ NEXT = {"smoothing": 1.0, "head_share": 0.8, "head_decay": 0.6, "undirected": "a
 ALONE = {"transitions": 0.0, "undirected": 0.0, "recent_popularity": 0.0}
 ORDERED, EVERY = ("last", "file", "time", "lrurec", "again"), ("last", "file", "time", "again")
 UNARY: dict[str, Any] = {"feedback": "unary", "num_threads": 1}
-COUNTS: dict[str, Any] = {"feedback": None, "num_threads": 1}
+COUNTS: dict[str, Any] = {"feedback": "weights", "num_threads": 1}
 ITSELF = {**MARKOV, "smoothing": 1e30, "repeats": 1.0}
 """Transitions of which nothing but repetition is left."""
 METHODS = {

@@ -44,6 +44,17 @@ class PairBlocks(NamedTuple):
     """(n_items, S, S)"""
 
 
+class PairSums(NamedTuple):
+    """G, and B as CSR by the next item: what came before it, and the sums of each scale."""
+
+    blocks: PairBlocks
+    indptr: Int64Array
+    others: Int32Array
+    """Ascending within an item"""
+    pasts: Float32Array
+    """(n_others, S)"""
+
+
 class Scales(NamedTuple):
     """Scales of time: what is left of a row after one more, and after how many too little is left to look at; (S,) each."""
 
@@ -325,6 +336,19 @@ def _nearest(right, active, diagonal, scale, norm, shrink, chosen):
     return n
 
 
+@kernel
+def _choose_features(item, sums, active, diagonal, norm, shrink, chosen, right):
+    """The nearest features of one item, whose B stands in `sums`."""
+    size, S = 0, sums.shape[1]
+    most = chosen.shape[1] // S
+    for k in range(S):
+        size += _nearest(sums, active, diagonal, k, norm, shrink, chosen[item, size : size + most])
+    chosen[item, size:] = -1
+    chosen[item, :size].sort()
+    for t in range(size):
+        right[item, t] = sums[chosen[item, t] // S, chosen[item, t] % S]
+
+
 @parallel_kernel
 def nearest_features(events, scales, diagonal, norms, shrink, chosen, right):
     """The features that may explain each item, ascending, -1 after them, into `chosen`; B of them into `right`."""
@@ -334,16 +358,57 @@ def nearest_features(events, scales, diagonal, norms, shrink, chosen, right):
         for item in range(chunk, m, CHUNKS):
             n = _add_pasts(item, events, scales, sums, marked, active)
             active[:n].sort()  # the order of equal cosines
-            size, most = 0, chosen.shape[1] // S
-            for k in range(S):
-                size += _nearest(sums, active[:n], diagonal, k, norms[item], shrink, chosen[item, size : size + most])
-            chosen[item, size:] = -1
-            chosen[item, :size].sort()
-            for t in range(size):
-                right[item, t] = sums[chosen[item, t] // S, chosen[item, t] % S]
+            _choose_features(item, sums, active[:n], diagonal, norms[item], shrink, chosen, right)
             for t in range(n):
                 sums[active[t]] = 0.0
                 marked[active[t]] = False
+
+
+@parallel_kernel
+def count_pasts(events, scales, counts):
+    """counts[i] = items that stand in the past of rows of i."""
+    m = counts.size
+    for chunk in prange(CHUNKS):
+        sums, marked = np.zeros((m, scales.decays.size)), np.zeros(m, np.bool_)
+        active = np.empty(m, np.int32)
+        for item in range(chunk, m, CHUNKS):
+            n = _add_pasts(item, events, scales, sums, marked, active)
+            for t in range(n):
+                sums[active[t]] = 0.0
+                marked[active[t]] = False
+            counts[item] = n
+
+
+@parallel_kernel
+def fill_pasts(events, scales, indptr, others, pasts):
+    """B by next items."""
+    m = indptr.size - 1
+    for chunk in prange(CHUNKS):
+        sums, marked = np.zeros((m, scales.decays.size)), np.zeros(m, np.bool_)
+        active = np.empty(m, np.int32)
+        for item in range(chunk, m, CHUNKS):
+            n = _add_pasts(item, events, scales, sums, marked, active)
+            active[:n].sort()
+            for t in range(n):
+                others[indptr[item] + t] = active[t]
+                pasts[indptr[item] + t] = sums[active[t]]
+                sums[active[t]] = 0.0
+                marked[active[t]] = False
+
+
+@parallel_kernel
+def nearest_of_sums(indptr, others, pasts, diagonal, norms, shrink, chosen, right):
+    """`nearest_features` by B that is there."""
+    m, S = diagonal.shape[0], pasts.shape[1]
+    for chunk in prange(CHUNKS):
+        sums = np.zeros((m, S))
+        for item in range(chunk, m, CHUNKS):
+            active = others[indptr[item] : indptr[item + 1]]
+            for t in range(active.size):
+                sums[active[t]] = pasts[indptr[item] + t]
+            _choose_features(item, sums, active, diagonal, norms[item], shrink, chosen, right)
+            for other in active:
+                sums[other] = 0.0
 
 
 @kernel
@@ -401,9 +466,11 @@ def _system(blocks, near, ends, places, A):
 
 
 @kernel
-def _factorize(A):
-    """Cholesky: the upper half of A becomes U with A = U'U; four rows at a time are taken from two others."""
-    n = A.shape[0]
+def _factorize(A, n):
+    """Cholesky of A[:n, :n]: the upper half becomes U with A = U'U; four rows at a time are taken from two others.
+
+    A slice would not do: the compiler would not know that the numbers of its rows stand side by side.
+    """
     for first in range(0, n, 4):
         end = min(first + 4, n)
         for k in range(first, end):
@@ -430,10 +497,9 @@ def _factorize(A):
 
 
 @kernel
-def _solve(A, x):
-    """A^-1 x in the place of x; the upper half of A is overwritten."""
-    n = x.size
-    _factorize(A)
+def _solve(A, x, n):
+    """A[:n, :n]^-1 x in the place of x; the upper half of A is overwritten."""
+    _factorize(A, n)
     for k in range(n):
         x[k] /= A[k, k]
         for c in range(k + 1, n):
@@ -462,7 +528,7 @@ def solve_features(blocks, penalties, chosen, right, solved):
                     U[t, t:size] = system[t, t:size]
                     U[t, t] += penalties[p]
                     w[t] = right[item, t]
-                _solve(U[:size, :size], w[:size])
+                _solve(U, w, size)
                 for t in range(size):
                     solved[p, item, t] = w[t]
 

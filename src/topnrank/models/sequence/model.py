@@ -19,8 +19,9 @@ from topnrank.models.parameters import AUTO, FRACTION, NOT_NEGATIVE, POSITIVE, R
 from topnrank.models.sequence.choice import HeldOutNext, choose_beside
 from topnrank.models.sequence.counts import CHOICES, CountSettings, choose_counts
 from topnrank.models.sequence.joined import PLACES, WEIGHTS, joined
-from topnrank.models.sequence.links import LinkScores, link_arrays, link_scores
+from topnrank.models.sequence.links import PAST, LinkScores, link_arrays, link_scores
 from topnrank.models.sequence.parts import Beside, Part, summed
+from topnrank.models.sequence.sums import OrderSums
 from topnrank.models.sequence.timeline import Pauses, Timeline, strengths
 from topnrank.models.serving.explain import Contributions, OneHistory
 
@@ -115,19 +116,12 @@ class OrderedModel(LikesModel):
 
     def whole(self, timeline: Timeline) -> Part:
         """The sum of all parts; nothing is "auto"."""
-        return summed([self.learn(timeline), *self._beside().parts(timeline)])
+        return summed([self.learn(timeline), *self.beside.parts(timeline)])
 
     def arrays(self, weighted: Interactions, timeline: Timeline) -> dict[str, Any]:
         """What a fitted model keeps; nothing is "auto"."""
         learned = self.whole(timeline)
-        past = np.zeros((len(weighted), learned.past.shape[1]), np.float32)
-        past[timeline.rows] = learned.past
-        assert weighted.timestamps is not None
-        assert weighted.weights is not None
-        rows: dict[str, Any] = {TIMES: weighted.timestamps, WEIGHTS: weighted.weights.astype(np.float32)}
-        if weighted.places is not None:
-            rows[PLACES] = weighted.places
-        return link_arrays(learned.links, learned.bias, past) | rows
+        return link_arrays(learned.links, learned.bias) | row_arrays(weighted, timeline, learned.past)
 
     def chosen_on(self, held_out: HeldOutNext | None) -> Self:
         """With what is "auto" chosen on the held-out items; None: there are none."""
@@ -156,6 +150,14 @@ class OrderedModel(LikesModel):
     @abstractmethod
     def choose(self, held_out: HeldOutNext | None) -> Self:
         """The model with what is "auto" in its directed part chosen on the held-out items; None: there are none."""
+
+    @abstractmethod
+    def learn_from(self, sums: OrderSums) -> Part:
+        """`learn` by the sums over rows that are elsewhere, without a past; nothing is "auto"."""
+
+    @abstractmethod
+    def pasts(self, timeline: Timeline) -> FloatArray:
+        """(n, S) what the rows count in the directed part; nothing is "auto"."""
 
     def trial(self, held_out: HeldOutNext) -> Part:
         """The directed part without the held-out items, for choosing what stands beside it; nothing in it is "auto"."""
@@ -227,16 +229,17 @@ class OrderedModel(LikesModel):
 
     def parts_of(self, scores: LinkScores, items: IntArray, past: FloatArray, targets: IntArray) -> Contributions:
         """What each row of a history gives to the scores of the targets."""
-        parts, kinds = scores.parts(items, targets) * past, np.array(self.kinds + self._beside().kinds)
+        parts, kinds = scores.parts(items, targets) * past, np.array(self.kinds + self.beside.kinds)
         by_kind = {str(kind): parts[:, :, kinds == kind].sum(axis=2) for kind in dict.fromkeys(kinds.tolist())}
         return Contributions(by_kind, {"bias": scores.bias[targets].astype(np.float64)})
 
     def _kernels(self, past: FloatArray) -> FloatArray:
         """(n, S) what rows of these weights count in all parts, from the oldest to the latest."""
-        directed, others = self.kernel(past.size), self._beside().kernels(past)
+        directed, others = self.kernel(past.size), self.beside.kernels(past)
         return np.concatenate([directed * past[:, None], *others], axis=1)
 
-    def _beside(self) -> Beside:
+    @property
+    def beside(self) -> Beside:
         """The further parts; nothing is "auto"."""
         names = Beside.__dataclass_fields__
         return Beside(**{name: float(getattr(self, name)) for name in names})
@@ -246,6 +249,16 @@ class OrderedModel(LikesModel):
 
     def _chosen(self, timeline: Timeline, split: str | None) -> Self:
         return self.chosen_on(HeldOutNext.of(timeline, split)) if self.open_settings() else self
+
+
+def row_arrays(weighted: Interactions, timeline: Timeline, past: FloatArray) -> dict[str, Any]:
+    """What a fitted model keeps of its rows, of which those of the timeline count `past`."""
+    assert weighted.timestamps is not None
+    assert weighted.weights is not None
+    every = np.zeros((len(weighted), past.shape[1]), np.float32)
+    every[timeline.rows] = past
+    kept: dict[str, Any] = {PAST: every, TIMES: weighted.timestamps, WEIGHTS: weighted.weights.astype(np.float32)}
+    return kept if weighted.places is None else kept | {PLACES: weighted.places}
 
 
 def decay_list(decays: Any) -> FloatArray:

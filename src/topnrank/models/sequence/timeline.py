@@ -6,7 +6,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from topnrank._csr import indptr_from_counts
-from topnrank._typing import BoolArray, Float32Array, FloatArray, Int64Array, IntArray
+from topnrank._typing import BoolArray, Float32Array, Float64Array, FloatArray, Int64Array, IntArray
 from topnrank.data.interactions import Interactions
 from topnrank.data.order import TimedItems, oldest_first, rule_of_ties, times_of
 from topnrank.models.sequence._sequence_kernel import Events
@@ -24,6 +24,33 @@ class Pauses(NamedTuple):
     """What is left of the past behind the end of a session: 0 to 1"""
     half_life: float | None = None
     """Seconds of a pause that leave half of what came before; None: pauses alone take nothing"""
+
+
+class Totals(NamedTuple):
+    """Sums over all rows."""
+
+    rows: int
+    past: float
+    wanted: float
+    squares: float
+    """Of wanted times the square of past"""
+    by_item: Float64Array
+    """(n_items,) of wanted"""
+
+    @property
+    def unit(self) -> float:
+        """What a penalty of one row is on the scale of the sums of squares."""
+        return max(self.squares / max(self.rows, 1), 1e-12)
+
+    @property
+    def row(self) -> float:
+        """What a step from one row to another counts, on average."""
+        return max(self.past / max(self.rows, 1), 1e-12) * max(self.wanted / max(self.rows, 1), 1e-12)
+
+    @property
+    def counts(self) -> Float64Array:
+        """(n_items,) rows of each item, in rows of the usual weight."""
+        return self.by_item / max(self.wanted / max(self.rows, 1), 1e-12)
 
 
 @dataclass(frozen=True)
@@ -106,6 +133,13 @@ class Timeline:
             n_items=n_items,
             places=places,
         )
+
+    def totals(self) -> Totals:
+        """Sums over the rows."""
+        past, wanted = (one.astype(np.float64) for one in (self.events.past, self.events.wanted))
+        by_item = np.bincount(self.events.items, weights=wanted, minlength=self.n_items)
+        sums = float(past.sum()), float(wanted.sum()), float((wanted * past**2).sum())
+        return Totals(len(self.rows), *sums, by_item.astype(np.float64))
 
     def ages(self) -> Int64Array:
         """(n,) how many rows of the user are later."""

@@ -11,6 +11,7 @@ from topnrank.models.sequence.choice import HeldOutNext
 from topnrank.models.sequence.counts import count
 from topnrank.models.sequence.model import OrderedModel
 from topnrank.models.sequence.parts import Part
+from topnrank.models.sequence.sums import OrderSums
 from topnrank.models.sequence.timeline import Timeline
 
 
@@ -49,7 +50,16 @@ class Transitions(OrderedModel):
         """Counts once."""
         settings = self.count_settings()
         counted = count(timeline, settings.window, settings.distance_power)
-        return Part(settings.links(counted, timeline), settings.bias(timeline), settings.past(timeline))
+        return settings.part(counted, timeline.totals(), self.pasts(timeline))
+
+    def learn_from(self, sums: OrderSums) -> Part:
+        """The counts of all parts of the rows."""
+        assert sums.counted is not None
+        return self.count_settings().part(sums.counted, sums.totals, np.zeros((0, 1)))
+
+    def pasts(self, timeline: Timeline) -> FloatArray:
+        """The head and the flat tail."""
+        return self.count_settings().past(timeline)
 
     def kernel(self, size: int) -> FloatArray:
         """The head and the flat tail."""
