@@ -99,7 +99,7 @@ LAYERS = {
         "the command line",
         f"{BELOW_MODELS} evaluation models experiments spark serve",
         "typer",
-        "rich matplotlib pyarrow",
+        "rich matplotlib pyarrow numba",
     ),
     "testing": Layer(
         "conformance tests for losses and models, shipped with the package",

@@ -13,7 +13,7 @@ from topnrank.data.feedback.liked import Relevant
 from topnrank.data.interactions import Interactions, as_interactions
 from topnrank.errors import DataError, TopNRankWarning
 from topnrank.evaluation.foreign import RankedLists, as_ranker
-from topnrank.evaluation.labels import Ranker, check_overlap, match, relevance
+from topnrank.evaluation.labels import check_overlap, match, relevance
 from topnrank.evaluation.metrics import ACCURACY, DEFAULT_METRICS, GRADED, Metric, Metrics, parse_metrics
 from topnrank.evaluation.protocols import PROTOCOLS, Ranking, rank_catalog, rank_rated
 from topnrank.evaluation.result import Evaluation
@@ -74,7 +74,8 @@ def evaluate(
     asked, ask = "", None if test.timestamps is None else getattr(model, "for_rows", None)
     if ask is not None:  # a model of several scores: which of them the times of the rows ask for
         model, asked = ask(test)
-    chosen = own_protocol(model) if one_of("protocol", protocol, ("auto", *PROTOCOLS)) == "auto" else protocol
+    chosen = one_of("protocol", protocol, ("auto", *PROTOCOLS))
+    chosen = str(getattr(model, "task_", "catalog")) if chosen == "auto" else chosen  # what it was trained for
     wanted = parse_metrics(metrics)
     relevant_test = relevance(test, relevant, getattr(model, "liked_rule_", None))
     matched = match(model, test, relevant_test.flags, graded=any(metric.kind in GRADED for metric in wanted))
@@ -119,11 +120,6 @@ def evaluate(
         asked=asked,
         ties=test.ties,
     )
-
-
-def own_protocol(model: Ranker) -> str:
-    """The protocol of what a model was trained for; "catalog" for models that do not say."""
-    return str(getattr(model, "task_", "catalog"))
 
 
 def means_over(per_user: Mapping[str, Float64Array], users: BoolArray) -> dict[str, float]:

@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime
 
 import numpy as np
 
-from topnrank._checks import require_integer, require_number
+from topnrank._checks import require_fraction, require_integer, require_number
 from topnrank._typing import BoolArray, Int64Array
 from topnrank.data.interactions import Interactions, Ties
 from topnrank.data.order import TimedItems, id_words, oldest_first, pair_draws, rule_of_ties, times_of
@@ -26,7 +26,7 @@ def split_per_user(data: Interactions, *, test: float = 0.5, seed: int = 0) -> S
 
     An item's draw depends only on seed, user id and item id, not on other users, other items or the order of rows.
     """
-    _check_fraction(test)
+    require_fraction("test", test)
     require_integer("seed", seed)
     pairs = np.flatnonzero(data.pair_starts)
     users = data.user_index[pairs]
@@ -156,7 +156,7 @@ def _cut(data: Interactions, test: float, at: int | None = None) -> Split:
     """`split_time`, which says nothing of ties."""
     timestamps = times_of(data, "split_time", "split_per_user")
     if at is None:
-        _check_fraction(test)
+        require_fraction("test", test)
         n_train = min(len(timestamps) - math.floor(len(timestamps) * test + 1e-9), len(timestamps) - 1)
         at = int(np.partition(timestamps, n_train)[n_train])
     chosen = timestamps >= at
@@ -201,8 +201,3 @@ def _with_ties(parts: Split, ties: Ties) -> Split:
     """The parts, which keep what the first split by time said of ties."""
     train, test = parts
     return replace(train, ties=train.ties or ties), replace(test, ties=test.ties or ties)
-
-
-def _check_fraction(test: float) -> None:
-    if not isinstance(test, (int, float, np.number)) or not 0 < test < 1:
-        raise ParameterError(f"test must be a fraction between 0 and 1, both excluded, got {test!r}")

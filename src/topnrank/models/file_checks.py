@@ -104,8 +104,6 @@ def _check_facts(model: Model, fitted: Fitted) -> None:
         raise ValueError("info.type_weights is empty")
     if info.feedback is not None:
         feedback_from_dict(info.feedback)
-    if info.liked is not None:
-        _as_record(LikedRule, "info.liked", info.liked)
     if isinstance(info.half_life_days, str) and info.half_life_days != NEVER:
         raise ValueError(f"info.half_life_days cannot be {info.half_life_days!r:.60}")
     if model.name == "ease" and (len(info.penalties or ()) != 2 or min(info.penalties or ()) <= 0):
@@ -230,6 +228,9 @@ def info_of_json(facts: Any) -> FitInfo:
     """The facts of a file as a FitInfo; a ValueError names the first of another type."""
     if not isinstance(facts, Mapping):
         raise ValueError(f"info must be an object, got {facts!r:.60}")
+    liked = facts.get("liked")
+    if isinstance(liked, Mapping):
+        facts = {**facts, "liked": _as_record(LikedRule, "info.liked", liked)}
     return _as_record(FitInfo, "info", facts)
 
 
