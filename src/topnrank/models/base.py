@@ -82,12 +82,13 @@ class FitInfo:
 _NO_INFO = FitInfo()
 
 
-def rows_belong_to(name: str) -> Literal["user", "item", "seen", "link", "scalar"]:
-    """What the rows of a fitted array are, by its name: users, items, training rows (`seen_`), links, or a single number."""
+def rows_belong_to(name: str) -> Literal["user", "item", "seen", "link", "network", "scalar"]:
+    """What the rows of a fitted array are, by its name: users, items, training rows (`seen_`), links, something inside a
+    network, or a single number."""
     if name == SCALE:
         return "scalar"
     first = name.partition("_")[0]
-    return first if first in ("user", "seen", "link") else "item"  # type: ignore[return-value]
+    return first if first in ("user", "seen", "link", "network") else "item"  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)
