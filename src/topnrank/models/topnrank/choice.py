@@ -60,7 +60,7 @@ FINISHING = 0.25
 In the first rounds factors grow fast, and would not fit their weight."""
 WORTH = 1.002
 """A part must improve the metric by this factor, or it is left out."""
-SURE = 3.0
+SURE = 2.0
 """The factors must also improve it by so many standard errors: what is no better is not worth a training."""
 POPULARITY_WORTH = 1.01
 """On rows held out at random the least weight of popularity is taken that is within this factor of the best."""
@@ -223,8 +223,16 @@ class _Rounds:
         self._without_progress += 1
         if self.value > PROGRESS * self._leader:
             self._leader, self._without_progress = self.value, 0
-        hopeless = round_.number == self.measured[min(PATIENCE, len(self.measured)) - 1] and self.value <= self.enough
-        return hopeless or self._without_progress >= PATIENCE
+        if round_.number == self.measured[min(PATIENCE, len(self.measured)) - 1] and self._is_hopeless():
+            return True
+        return self._without_progress >= PATIENCE
+
+    def _is_hopeless(self) -> bool:
+        """After the first measurements: no gain over the other parts, or the less of it the more was learned."""
+        if self.model is None or not self.enough:
+            return False
+        first = len(self.measured) > 1 and self.model.number == self.measured[0]
+        return first or self.value <= self.enough
 
     def _keep(self, model: _Model) -> None:
         """Measures the weights of a round, and keeps the best."""
@@ -236,20 +244,23 @@ class _Rounds:
     def decide(self, *, required: bool) -> None:
         """The best weight of the best round, half a step to both sides tried too.
 
-        No model where that is not clearly better than no factors, unless they are `required`.
+        The weight is that with the largest gain that is sure, the mean over users less its standard error, for at larger
+        weights the gain is less even. No model where it is not clearly better than no factors, or was best before anything
+        was learned, unless they are `required`.
         """
-        if self.model is None:
+        if self.model is None or self._is_hopeless():
+            self.model = None
             return
         weights = [self.weight]
         if len(self.weights) > 1:
             weights = [self.weight / 2**0.5, self.weight, self.weight * 2**0.5]
         values = self.trial.of_users(self.others(self.model.scale), self.model.factors, [0.0, *weights])
-        means = np.nanmean(values, axis=1)
-        best = int(np.argmax(means[1:]))
-        self.weight, self.value = weights[best], float(means[1 + best])
-        gains = values[1 + best] - values[0]
-        clear = SURE * float(np.nanstd(gains)) / np.sqrt(np.isfinite(gains).sum())
-        if not required and np.nanmean(gains) <= max(clear, (WORTH - 1.0) * means[0]):
+        gains = values[1:] - values[0]
+        means = np.nanmean(gains, axis=1)
+        errors = np.nanstd(gains, axis=1) / np.sqrt(np.isfinite(gains[0]).sum())
+        best = int(np.argmax(means - errors))
+        self.weight, self.value = weights[best], float(np.nanmean(values[1 + best]))
+        if not required and means[best] <= max(SURE * errors[best], (WORTH - 1.0) * np.nanmean(values[0])):
             self.model = None
 
 
@@ -274,10 +285,10 @@ def _choose(recipe: Recipe, trial: _Trial, latest: _Trial | None) -> Recipe:
     """Part by part; the rows of `latest` may raise the weight of popularity."""
     prepared, ridge, is_open = trial.prepare(recipe), recipe.selection.ridge, recipe.open_settings
     if ridge is not None:
-        sizes = SIZES[:2] if "neighbors" in is_open else (ridge.neighbors,)
+        sizes = SIZES if "neighbors" in is_open else (ridge.neighbors,)
         together = trial.co_occurrences(prepared, ridge, max(sizes))
         penalty = None if "neighbor_penalty" in is_open else ridge.penalty
-        found = choose_ridge(together, trial.held_out, sizes=sizes, penalty=penalty)
+        found = choose_ridge(together, trial.held_out, sizes=sizes[:1], penalty=penalty)
         prepared = add_neighbors(prepared, together.solve_left_out(found.neighbors, found.penalty))
         recipe = _with_ridge(recipe, found)
     scale, neighbors = prepared.frozen.scale, _NeighborScores.of(trial, prepared, prepared.frozen.neighbors)
@@ -294,6 +305,11 @@ def _choose(recipe: Recipe, trial: _Trial, latest: _Trial | None) -> Recipe:
             recipe = replace(recipe, epochs=start.rounds + min(1, int(FINISHING * start.rounds)), start=start)
     elif ridge is not None and ("factor_weight" in is_open or recipe.factor_weight == 0.0):
         recipe = replace(recipe, epochs=0, iterations=None, factor_weight=0.0, neighbor_scale=scale)
+        if len(sizes) > 1:  # more neighbors instead; beside factors they add nothing
+            found = choose_ridge(together, trial.held_out, sizes=sizes, penalty=penalty, best=found)
+            recipe = _with_ridge(recipe, found)
+            (solved,) = together.solve(found.neighbors, [found.penalty])
+            base = _NeighborScores.of(trial, prepared, solved).at(scale)
     else:  # nothing was learned; the training on all rows may say why
         return _told(replace(recipe, open_settings=is_open & {"neighbors", "neighbor_penalty"}))
     if latest is not None and ridge is not None:
