@@ -225,7 +225,7 @@ def _ones(word):
 
 @kernel
 def _value(gram, row, column):
-    """G at a row and a column right of the diagonal, by the bits of the row; without a branch, which would be guessed wrong."""
+    """G at a row and a column right of the diagonal, by the bits of the row; no branch, which would be guessed wrong."""
     word, bit = gram.filled[row, column >> 6], np.uint64(1) << np.uint64(column & 63)
     place = gram.indptr[row] + gram.before[row, column >> 6] + _ones(word & (bit - np.uint64(1)))
     found = np.float32((word >> np.uint64(column & 63)) & np.uint64(1))
