@@ -1,8 +1,8 @@
 """Similar items by a measure: how often the item that comes next is among the ten most similar to the one before.
 
-    python benchmarks/similar.py ratings.parquet [users]
+    python benchmarks/similar.py ratings.parquet [users [column of times]]
 
-Prints shares for the cosine of item vectors, the neighbor weights, both, and popularity.
+Prints shares for the cosine of item vectors, the neighbor weights, the same users, all of them together, and popularity.
 """
 
 import sys
@@ -11,7 +11,7 @@ import numpy as np
 
 import topnrank as tnr
 from topnrank.models.linear.neighbors import neighbor_term
-from topnrank.models.serving.similar import Cosine
+from topnrank.models.serving.similar import Cosine, together
 
 LENGTH = 10
 
@@ -40,21 +40,18 @@ def found(train, pairs, similarity):
     return hits / len(pairs)
 
 
-def main(path, most=4000):
+def main(path, most=4000, timestamp=None):
     """Trains and prints."""
-    train, test = tnr.split_last(tnr.read(path, duplicates="last"))
+    train, test = tnr.split_last(tnr.read(path, duplicates="last", timestamp=timestamp))
     model = tnr.TopNRank(order="none").fit(train)
     cosine, neighbors = Cosine(model.item_factors_), neighbor_term(model.fitted)
 
     def weights(item):
-        scores = np.zeros(train.n_items, np.float32)
-        if neighbors is not None:
-            neighbors.add_history(scores, np.array([item]), np.ones(1))
-        return scores
+        return np.zeros(train.n_items) if neighbors is None else neighbors.of_items(np.array([item]))[0]
 
-    def both(item):
+    def all_parts(item):
         similar = model.item_similarity(np.array([item]))
-        return cosine(np.array([item]))[0] if similar is None else similar[0]
+        return cosine(np.array([item]))[0] if similar is None else np.nan_to_num(similar[0])
 
     popularity = np.bincount(train.indices, minlength=train.n_items)
     pairs = last_pairs(train, test, int(most))
@@ -62,10 +59,11 @@ def main(path, most=4000):
     for name, similarity in {
         "cosine of vectors": lambda item: cosine(np.array([item]))[0],
         "neighbor weights": weights,
-        "both": both,
+        "same users": lambda item: np.nan_to_num(together(model.fitted, np.array([item]))[0]),
+        "all (similar_items)": all_parts,
         "popularity": lambda item: popularity,
     }.items():
-        print(f"  {name:18} {found(train, pairs, similarity):.4f}", flush=True)
+        print(f"  {name:20} {found(train, pairs, similarity):.4f}", flush=True)
 
 
 if __name__ == "__main__":

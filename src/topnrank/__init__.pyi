@@ -91,6 +91,7 @@ from .models import (
     Popularity as Popularity,
     Random as Random,
     RecentPopularity as RecentPopularity,
+    SequenceRank as SequenceRank,
     TopNRank as TopNRank,
     Transitions as Transitions,
     XCLiMF as XCLiMF,

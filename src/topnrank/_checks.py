@@ -27,6 +27,13 @@ def require_number(name: str, value: Any, *, at_least: float | None = None, abov
     return float(value)
 
 
+def require_fraction(name: str, value: Any) -> float:
+    """`value` as a float; a ParameterError unless it is a number between 0 and 1."""
+    if not is_number(value) or not 0 < value < 1:
+        raise ParameterError(f"{name} must be a fraction between 0 and 1, both excluded, got {value!r}")
+    return float(value)
+
+
 def is_number(value: object) -> bool:
     """Whether `value` is a number that a float can hold, finite and no bool."""
     try:

@@ -1,5 +1,6 @@
 """Progress of training, comparing, tuning and downloads: a bar on a terminal or in a notebook, lines in a log."""
 
+import math
 import sys
 import time
 from collections.abc import Iterator
@@ -17,51 +18,15 @@ SECONDS_BETWEEN_LINES = 10.0
 _SECONDS_BETWEEN_BARS = 0.2
 
 
-@dataclass
+@dataclass(kw_only=True)
 class ProgressBar:
-    """What `progress_bar` gives; this one shows nothing."""
+    """What `progress_bar` gives: the state of the work, shown from time to time; this one shows nothing."""
 
-    def update(
-        self,
-        done: float | None = None,
-        advance: float = 1,
-        text: str | None = None,
-        *,
-        title: str | None = None,
-        total: float | None = None,
-    ) -> None:
-        """Sets the bar to `done`, or moves it by `advance`; `text`, `title` and `total` stay as they are where None."""
-
-
-@final
-@dataclass
-class _TerminalBar(ProgressBar):
-    bar: "Progress"
-    task: "TaskID"
-
-    def update(
-        self,
-        done: float | None = None,
-        advance: float = 1,
-        text: str | None = None,
-        *,
-        title: str | None = None,
-        total: float | None = None,
-    ) -> None:
-        changed: dict[str, Any] = {"advance": advance} if done is None else {"completed": done}
-        if text is not None:
-            changed["text"] = text
-        self.bar.update(self.task, description=title, total=total, **changed)
-
-
-@dataclass
-class _Told(ProgressBar):
-    """Remembers the state and shows it from time to time."""
-
-    title: str
-    total: float | None
-    unit: str
-    between: float
+    title: str = ""
+    total: float | None = None
+    unit: str = "count"
+    between: float = math.inf
+    """Seconds from one showing to the next"""
     done: float = 0.0
     text: str = ""
     started: float = field(default_factory=lambda: time.monotonic())
@@ -77,6 +42,7 @@ class _Told(ProgressBar):
         title: str | None = None,
         total: float | None = None,
     ) -> None:
+        """Sets the bar to `done`, or moves it by `advance`; `text`, `title` and `total` stay as they are where None."""
         self.done = self.done + advance if done is None else done
         self.text, self.title = self.text if text is None else text, title or self.title
         self.total = self.total if total is None else total
@@ -96,8 +62,18 @@ class _Told(ProgressBar):
 
 
 @final
-@dataclass
-class _Lines(_Told):
+@dataclass(kw_only=True)
+class _TerminalBar(ProgressBar):
+    bar: "Progress"
+    task: "TaskID"
+
+    def show(self) -> None:
+        self.bar.update(self.task, completed=self.done, description=self.title, total=self.total, text=self.text)
+
+
+@final
+@dataclass(kw_only=True)
+class _Lines(ProgressBar):
     """A line on standard error every ten seconds: what takes less leaves no trace in a log."""
 
     def show(self) -> None:
@@ -105,8 +81,8 @@ class _Lines(_Told):
 
 
 @final
-@dataclass
-class _NotebookBar(_Told):
+@dataclass(kw_only=True)
+class _NotebookBar(ProgressBar):
     """A bar below a cell, made of HTML alone: it needs no ipywidgets."""
 
     handle: Any = None
@@ -153,13 +129,11 @@ def progress_bar(
     console = Console(stderr=True)
     if console.is_terminal:
         with _rich_progress(console, unit, clock) as bar:
-            yield _TerminalBar(bar, bar.add_task(title, total=total, text=""))
+            task = bar.add_task(title, total=total, text="")
+            yield _TerminalBar(title=title, total=total, between=0.0, bar=bar, task=task)
         return
-    told = (
-        _NotebookBar(title, total, unit, _SECONDS_BETWEEN_BARS)
-        if console.is_jupyter
-        else _Lines(title, total, unit, SECONDS_BETWEEN_LINES)
-    )
+    kind, between = (_NotebookBar, _SECONDS_BETWEEN_BARS) if console.is_jupyter else (_Lines, SECONDS_BETWEEN_LINES)
+    told = kind(title=title, total=total, unit=unit, between=between)
     yield told
     if told.shown:
         told.show()

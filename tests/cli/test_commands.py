@@ -6,6 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -13,6 +14,7 @@ import pytest
 import topnrank as tnr
 from support.cli_runner import QUICK, Run, ratings_text
 from topnrank.cli.app import COMMANDS
+from topnrank.cli.output import Output
 
 
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name != "data"])
@@ -57,19 +59,20 @@ def test_train_and_evaluate_give_the_numbers_of_the_api(ratings: Path, tmp_path:
     np.testing.assert_array_equal(tnr.load(model_file).item_factors_, model.item_factors_)
 
 
-def test_the_first_training_on_a_machine_says_that_it_compiles(
-    ratings: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path / "kernels"
-    folder.mkdir()
-    monkeypatch.setattr("topnrank.kernels.jit._FOLDER", folder)
-    train = ("train", ratings, "-o", tmp_path / "m.safetensors")
-    assert "compiling the kernels" in run(*train, *QUICK).err
-    assert "compiling" not in run(*train, "--model", "item-mean").err  # nothing to compile
-    assert run(*train, *QUICK, "--quiet").err == ""
-    (folder / "some").mkdir()
-    (folder / "some" / "kernel.nbi").write_bytes(b"")
-    assert "compiling the kernels" not in run(*train, *QUICK).err
+def test_compiling_is_told_while_it_lasts(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("topnrank.cli.output.SECONDS_BETWEEN_LINES", 0.0)
+    successor = numba.njit(lambda n: n + 1)
+    with Output().compiling_told():
+        successor(1)
+        successor(1.0)
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith("compiling the kernels, once on a machine")
+    assert second.startswith("compiling the kernels: 1 so far, ")
+    with Output().compiling_told():
+        successor(1)  # is compiled
+    with Output(quiet=True).compiling_told():
+        successor(1j)
+    assert capsys.readouterr().err == ""
 
 
 def test_train_prints_for_people(ratings: Path, tmp_path: Path, run: Run) -> None:
@@ -327,4 +330,3 @@ def test_demo_for_people(tmp_path: Path, run: Run) -> None:
     assert shown.code == 0
     expected = ("NeighborRidge", "ndcg@20", "seconds", "Protocol catalog", "liked:", "What to type next")
     assert [text for text in expected if text not in shown.out] == []
-    assert "compiling kernels" in shown.err

@@ -30,7 +30,7 @@ LAYERS = {
         "the exceptions, random streams, checks of parameters, CSR row pointers, progress bar, cache folder, HTML tables",
         "",
         "platformdirs",
-        "rich IPython",
+        "rich IPython torch",
     ),
     "io": Layer(
         "paths on this machine, HDFS and S3; files written atomically; arrays as safetensors files; tables",
@@ -74,7 +74,7 @@ LAYERS = {
     "models": Layer(
         "what users hold: parameters, `fit`, `recommend`, `save`; one folder or file for each family of models",
         f"{BELOW_MODELS} evaluation",
-        "pyarrow",
+        "pyarrow torch",
         "scipy pandas sklearn",
     ),
     "experiments": Layer(
@@ -99,7 +99,7 @@ LAYERS = {
         "the command line",
         f"{BELOW_MODELS} evaluation models experiments spark serve",
         "typer",
-        "rich matplotlib pyarrow",
+        "rich matplotlib pyarrow numba",
     ),
     "testing": Layer(
         "conformance tests for losses and models, shipped with the package",
@@ -107,7 +107,7 @@ LAYERS = {
         "pytest pyarrow autograd",
     ),
 }
-FOUNDATION = {"__init__", "errors", "rng", "_typing", "_checks", "_csr", "_progress", "_cache", "_html"}
+FOUNDATION = {"__init__", "errors", "rng", "_typing", "_checks", "_csr", "_progress", "_cache", "_html", "_torch"}
 ABOVE = {
     "engines/__init__.py": {"spark"},  # the engine "spark", imported when it is asked for
     "experiments/report/terminal.py": {"cli"},  # the look of tables in a terminal

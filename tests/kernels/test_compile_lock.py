@@ -6,19 +6,11 @@ import sys
 
 import pytest
 
-SCRIPT = """
+from support.two_kernels import TWO_KERNELS
+
+SCRIPT = f"""
 import numba, sys, time
-import numpy as np
-from topnrank.kernels import jit
-
-@jit.kernel
-def inner(x):
-    return x + 1
-
-@jit.kernel
-def outer(x):
-    return inner(x) * inner(x)
-
+{TWO_KERNELS}
 compile_inner = inner._compiler.compile
 def slowly(*arguments):
     time.sleep(1.0)

@@ -7,18 +7,10 @@ import sys
 
 import pytest
 
-SCRIPT = """
-import numpy as np
-from topnrank.kernels import jit
+from support.two_kernels import TWO_KERNELS
 
-@jit.kernel
-def inner(x):
-    return x + 1
-
-@jit.kernel
-def outer(x):
-    return inner(x) * inner(x)
-
+SCRIPT = f"""
+{TWO_KERNELS}
 print(outer(np.float64(2)), *outer._cache_hits.values())
 """
 

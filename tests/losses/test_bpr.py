@@ -46,14 +46,10 @@ TestRatedPairs, TestPairsWithUnobservedItems = pair_tests(OBJECTIVES, formula)
 
 @every_context
 @every_objective
-def test_the_value_is_the_sum_over_the_drawn_pairs(objective, context):
+def test_the_pairs_are_those_drawn_by_hand(objective, context):
     for case in range(5):
-        scores, gains = list_of_levels(case, context)
-        pairs = pairs_by_hand(objective, gains, context)
-        assert pairs
-        expected = -sum(np.log(1 / (1 + np.exp(-(scores[i] - scores[j])))) for i, j in pairs)
-        assert objective.evaluate(scores, gains, context).value == pytest.approx(expected, rel=1e-12)
-        assert_array_equal(objective.draw_pairs(gains, context), pairs)
+        _, gains = list_of_levels(case, context)
+        assert_array_equal(objective.draw_pairs(gains, context), pairs_by_hand(objective, gains, context))
 
 
 def means_and_errors(objective, scores, gains, sampled):

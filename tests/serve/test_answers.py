@@ -10,6 +10,7 @@ from starlette.testclient import TestClient
 
 import topnrank as tnr
 from topnrank.serve import create_app
+from topnrank.serve.catalog import Facts
 
 HISTORY = [7, 21, 35, 42]
 
@@ -266,3 +267,11 @@ def test_the_page_is_strict_about_what_it_loads(client):
     assert page.headers["x-content-type-options"] == "nosniff"
     assert client.get("/../app.py").status_code == 404
     assert client.get("/%2e%2e/app.py").status_code == 404
+
+
+def test_a_file_of_ratings_describes_items_and_tells_nothing_of_users(tmp_path: Path) -> None:
+    file = tmp_path / "ratings.csv"
+    file.write_text("movieId,Name,genres,year,userId,rating,timestamp\n7,Alien,Horror,1979,42,5,1\n")
+    assert Facts.read(str(file)).rows == {"7": {"title": "Alien", "group": "Horror", "year": 1979}}
+    file.write_text("asin,rating\nB0,4.5\n")
+    assert Facts.read(str(file)).rows == {"B0": {"rating": 4.5}}

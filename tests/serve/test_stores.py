@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from support.serving import postgres
 from topnrank.errors import ParameterError
@@ -70,12 +71,12 @@ def test_events_come_back_as_they_went_in(opener):
             receipt = await store.append(given)
             assert receipt[:2] == (3, 0)
             kept = await store.of_user("ann", 0, 10)
-            assert [one._replace(seq=0) for one in kept.events] == [given[1], given[0]]  # by time
+            assert [replace(one, seq=0) for one in kept.events] == [given[1], given[0]]  # by time
             assert (await store.of_user("ann", kept.events[1].seq, 10)).events == [kept.events[0]]
             identity = store.identity
         async with opener() as store:  # again, from the disk
             assert store.identity == identity
-            assert [one._replace(seq=0) for one in await store.since(0, 10)] == given
+            assert [replace(one, seq=0) for one in await store.since(0, 10)] == given
             assert await store.since(0, 1) == (await store.since(0, 10))[:1]
             totals = await store.totals()
             assert (totals.events, totals.last_time, totals.last_seq) == (3, 1.0, receipt.through)

@@ -33,7 +33,18 @@ def list_of_levels(case, context=RATED, m=20):
     return scores, gains
 
 
-class RatedPairTests(ObjectiveTests):
+class DrawnPairTests(ObjectiveTests):
+    """Objectives that draw pairs: their formula draws them one by one."""
+
+    def test_the_value_is_that_of_the_formula(self, objective, context):
+        for case in range(5):
+            scores, gains = list_of_levels(case, context)
+            expected = self.autograd_formula(np, objective, scores, gains, context)
+            assert expected > 0.0
+            assert objective.evaluate(scores, gains, context).value == pytest.approx(expected, rel=1e-12)
+
+
+class RatedPairTests(DrawnPairTests):
     """Objectives that draw pairs of the user's own rows; each row has its own draws."""
 
     contexts = (RATED,)
@@ -46,7 +57,7 @@ class RatedPairTests(ObjectiveTests):
             assert not result.user.any()
 
 
-class UnobservedPairTests(ObjectiveTests):
+class UnobservedPairTests(DrawnPairTests):
     """Objectives that draw pairs of positives and sampled rows."""
 
     contexts = (UNOBSERVED,)

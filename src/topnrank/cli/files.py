@@ -1,7 +1,6 @@
 """Tables written to files, atomically, and the small files that commands read: titles, groups, lists of ids."""
 
 import io
-import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
 TABLES = (".csv", ".tsv", ".tab", ".dat", ".parquet", ".pq")
 """Endings of the names of small files that have columns; others hold lines of text."""
 PARQUET = (".parquet", ".pq")
-TITLES = ("title", "titles", "name", "description", "itemname", "productname", "label")
-"""Usual names of the column of titles."""
 _SAMPLE = 1 << 16
 """Characters by which the separator is found."""
 
@@ -162,12 +159,11 @@ def _title_columns(path: str, header: list[str], columns: str | None) -> tuple[i
             shown = ", ".join(header)
             raise DataError(f"{path}: --title-columns needs ITEM,TITLE, two of the columns {shown}; got {columns!r}")
         return found[0], found[1]
-    from topnrank.data.frames import USUAL_NAMES
+    from topnrank.data.frames import USUAL_NAMES, USUAL_TITLES, usual_column
 
-    bare = [re.sub("[-_ ]", "", name.lower()) for name in header]
-    title = next((place for place, name in enumerate(bare) if name in TITLES), None)
-    item = next((place for place, name in enumerate(bare) if name in USUAL_NAMES["item"] and place != title), None)
-    return (0, 1) if item is None or title is None else (item, title)
+    title = usual_column(header, USUAL_TITLES)
+    item = usual_column(header, USUAL_NAMES["item"], title)
+    return (0, 1) if item is None or title is None else (header.index(item), header.index(title))
 
 
 def titled(table: "pa.Table", titles: dict[str, str] | None, of: str = "item") -> "pa.Table":

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import sys
+import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from topnrank._progress import SECONDS_BETWEEN_LINES
 from topnrank.cli.options import option
 
 if TYPE_CHECKING:
@@ -74,6 +76,32 @@ class Output:
                 yield
             finally:
                 warnings.showwarning = shown
+
+    @contextmanager
+    def compiling_told(self) -> Iterator[None]:
+        """Within it, compiling kernels is told of: when the first is not in the cache, then every few seconds."""
+        from numba.core.event import Event, Listener, install_listener
+
+        output = self
+
+        class Told(Listener):  # type: ignore[misc]
+            compiled, started, told = 0, 0.0, 0.0
+
+            def on_start(self, _: Event) -> None:
+                now = time.monotonic()
+                if not self.compiled:
+                    self.started = self.told = now
+                    output.progress("compiling the kernels, once on a machine: half a minute, longer if it is busy")
+                elif now - self.told >= SECONDS_BETWEEN_LINES:
+                    self.told = now
+                    output.progress(f"compiling the kernels: {self.compiled} so far, {now - self.started:.0f} s")
+                self.compiled += 1
+
+            def on_end(self, _: Event) -> None:
+                pass
+
+        with install_listener("numba:compile", Told()):
+            yield
 
     def progress(self, text: str) -> None:
         """Prints what is going on, on standard error."""

@@ -50,21 +50,17 @@ class Column:
         if not good.all():
             raise self.error(int(np.argmin(good)), rule, remedy)
 
-    def without_nulls(self, rule: str, remedy: str) -> "Column":
-        """The plain column; raise the error of the first null."""
-        column = self.plain()
-        if column.values.null_count:
-            column.require(to_numpy(pc.is_valid(column.values)), rule, remedy)
-        return column
-
-    def plain(self) -> "Column":
-        """The column without dictionary encoding, and text of every layout as large_string."""
+    def plain(self, rule: str, remedy: str) -> "Column":
+        """The column without dictionary encoding, and text of every layout as large_string; an error for the first null."""
         encoded = pa.types.is_dictionary(self.values.type)
         kind = self.values.type.value_type if encoded else self.values.type
         kind = pa.large_string() if is_text(kind) else kind
         # Arrow cannot cast every dictionary, but every dictionary's values
         chunks = [c.dictionary.cast(kind).take(c.indices) if encoded else c.cast(kind) for c in self.values.chunks]
-        return Column(self.name, pa.chunked_array(chunks, type=kind), self.locate)
+        column = Column(self.name, pa.chunked_array(chunks, type=kind), self.locate)
+        if column.values.null_count:
+            column.require(to_numpy(pc.is_valid(column.values)), rule, remedy)
+        return column
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -91,7 +87,7 @@ def joined(values: pa.ChunkedArray, dtype: type[np.generic]) -> Any:
 def numbers(column: Column) -> Float32Array:
     """The column as finite float32 numbers; text that reads as numbers is cast."""
     rule, remedy = "must be a finite number", "remove or fix the row"
-    column = column.without_nulls(rule, remedy)
+    column = column.plain(rule, remedy)
     kind = column.values.type
     try:
         exact = column.values if pa.types.is_floating(kind) else _trimmed(column.values).cast(pa.float64(), safe=False)
@@ -106,7 +102,7 @@ def numbers(column: Column) -> Float32Array:
 def timestamps(column: Column) -> Int64Array:
     """The column as int64: integers as they are; dates, date-times and ISO text as seconds since 1970."""
     rule, remedy = "must be an integer, a date or an ISO 8601 text", "remove or fix the row"
-    column = column.without_nulls(rule, remedy)
+    column = column.plain(rule, remedy)
     kind = column.values.type
     if pa.types.is_floating(kind):
         return integral_floats(column, "must be an integer number of seconds", "round the column or fix the row")

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from topnrank.data.columns import Column, Locate, numbers, timestamps
 from topnrank.data.duplicates import CodedColumns
-from topnrank.data.ids import IdMap
+from topnrank.data.ids import FILLED, IdMap
 from topnrank.errors import DataError, TopNRankWarning
 
 USUAL_NAMES: Mapping[str, tuple[str, ...]] = {
@@ -67,11 +67,9 @@ class Columns:
 def resolve_columns(names: Sequence[str], given: Mapping[str, str | None], *, source: str = "frame") -> Columns:
     """The columns to use among `names`: those `given` by role, which must be there, the others by their usual names."""
     chosen = {role: name for role, name in given.items() if name is not None}
-    bare = {name: re.sub("[-_ ]", "", name.lower()) for name in names}
     for role, usual in USUAL_NAMES.items():
-        free = [name for name in names if bare[name] in usual and name not in chosen.values()]
-        if role not in chosen and free:
-            chosen[role] = min(free, key=lambda name: usual.index(bare[name]))
+        if role not in chosen and (name := usual_column(names, usual, *chosen.values())) is not None:
+            chosen[role] = name
     check_columns(names, chosen, source=source)
     missing = [role for role in ("user", "item") if role not in chosen]
     others = [name for name in names if _ENDS_IN_ID.search(name) and name not in chosen.values()]
@@ -86,6 +84,21 @@ def resolve_columns(names: Sequence[str], given: Mapping[str, str | None], *, so
         them = "it" if len(missing) == 1 else "them"
         raise DataError(f"{source}: no {absent} among {_listed(names)}{several}; name {them} with {remedy}")
     return Columns(**chosen)
+
+
+USUAL_TITLES = ("title", "titles", "name", "description", "itemname", "productname", "label")
+"""Usual names of a column of titles."""
+
+
+def usual_column(names: Sequence[str], usual: Sequence[str], *taken: str | None) -> str | None:
+    """The one of `names` that stands first among the usual ones, whatever its case and dashes; none of those `taken`."""
+    found = [name for name in names if bare_name(name) in usual and name not in taken]
+    return min(found, key=lambda name: usual.index(bare_name(name)), default=None)
+
+
+def bare_name(name: str) -> str:
+    """A column's name in small letters without dashes, underscores and spaces."""
+    return re.sub("[-_ ]", "", name.lower())
 
 
 _ENDS_IN_ID = re.compile(r"(?i)[a-z][-_ ]?ids?$|.[a-z]Id$")
@@ -198,7 +211,7 @@ def _many_numbers(values: pa.ChunkedArray) -> int:
 
 def _as_text(column: Column) -> Column:
     """Feedback types may be numbered; their names are text."""
-    return Column(column.name, column.plain().values.cast(pa.large_string()), column.locate)
+    return Column(column.name, column.plain(*FILLED).values.cast(pa.large_string()), column.locate)
 
 
 def _as_array(name: str, values: Any) -> pa.Array | pa.ChunkedArray:

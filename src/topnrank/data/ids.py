@@ -16,6 +16,8 @@ from topnrank.errors import DataError, ParameterError
 MAX_IDS = 2**31 - 1
 """Codes are int32."""
 
+FILLED = "must not be empty", "remove the row or give it an id"
+"""What ids must be, and what to do where one is not."""
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 _INT64 = range(-(2**63), 2**63)
 
@@ -88,7 +90,7 @@ class IdMap:
     @classmethod
     def encode_column(cls, column: Column) -> tuple[Self, Int32Array]:
         """As `encode`, with errors that name the column and the row."""
-        column = column.without_nulls("must not be empty", "remove the row or give it an id")
+        column = column.plain(*FILLED)
         ids, codes = (_encode_text if is_text(column.values.type) else _encode_integers)(column)
         return cls(ids), codes
 
@@ -102,7 +104,7 @@ def _integer_or_none(value: object) -> int | None:
 
 
 def _encode_text(column: Column) -> tuple[IdArray, Int32Array]:
-    column.require(to_numpy(pc.not_equal(column.values, "")), "must not be empty", "remove the row or give it an id")
+    column.require(to_numpy(pc.not_equal(column.values, "")), *FILLED)
     ids, codes = _encode_by_hash(column.values)
     return ids.astype(object), codes
 

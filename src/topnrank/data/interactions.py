@@ -413,17 +413,7 @@ def as_interactions(data: Any, what: str = "fit") -> Interactions:
         return data
     if isinstance(data, ArrowStream):
         return Interactions.from_frame(data)
-    raise _not_interactions(data, what)
-
-
-def check_interactions(data: object, what: str = "fit") -> None:
-    """Raise a ParameterError unless `data` are Interactions."""
-    if not isinstance(data, Interactions):
-        raise _not_interactions(data, what)
-
-
-def _not_interactions(data: object, what: str) -> ParameterError:
-    return ParameterError(
+    raise ParameterError(
         f"{what} needs Interactions, got {type(data).__name__}; make them with topnrank.read(path) or "
         "Interactions.from_frame(frame)"
     )

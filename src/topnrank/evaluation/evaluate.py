@@ -13,7 +13,7 @@ from topnrank.data.feedback.liked import Relevant
 from topnrank.data.interactions import Interactions, as_interactions
 from topnrank.errors import DataError, TopNRankWarning
 from topnrank.evaluation.foreign import RankedLists, as_ranker
-from topnrank.evaluation.labels import Ranker, check_overlap, match, relevance
+from topnrank.evaluation.labels import check_overlap, match, relevance
 from topnrank.evaluation.metrics import ACCURACY, DEFAULT_METRICS, GRADED, Metric, Metrics, parse_metrics
 from topnrank.evaluation.protocols import PROTOCOLS, Ranking, rank_catalog, rank_rated
 from topnrank.evaluation.result import Evaluation
@@ -74,7 +74,8 @@ def evaluate(
     asked, ask = "", None if test.timestamps is None else getattr(model, "for_rows", None)
     if ask is not None:  # a model of several scores: which of them the times of the rows ask for
         model, asked = ask(test)
-    chosen = own_protocol(model) if one_of("protocol", protocol, ("auto", *PROTOCOLS)) == "auto" else protocol
+    chosen = one_of("protocol", protocol, ("auto", *PROTOCOLS))
+    chosen = str(getattr(model, "task_", "catalog")) if chosen == "auto" else chosen  # what it was trained for
     wanted = parse_metrics(metrics)
     relevant_test = relevance(test, relevant, getattr(model, "liked_rule_", None))
     matched = match(model, test, relevant_test.flags, graded=any(metric.kind in GRADED for metric in wanted))
@@ -96,9 +97,9 @@ def evaluate(
     coverage = {metric.name: ranking.top.coverage(metric.cut) for metric in wanted if metric.kind == "coverage"}
     n_users = int(counted.sum())
     tested, has_rows = np.unique(labels.items[labels.items >= 0]), np.ones(len(labels.users), np.bool_)
-    if len(model.seen_indices):
-        has_rows = np.diff(model.seen_indptr)[labels.users] > 0
-        tested = tested[~np.isin(tested, model.seen_indices)]
+    known = model.fitted
+    if len(known.indices):
+        has_rows, tested = np.diff(known.indptr)[labels.users] > 0, tested[~np.isin(tested, known.indices)]
     return Evaluation(
         values={metric.name: (means | coverage)[metric.name] for metric in wanted},
         per_user=per_user,
@@ -112,17 +113,12 @@ def evaluate(
         n_unknown_users=matched.n_unknown_users,
         n_unknown_items=matched.n_unknown_items,
         n_users_without_rows=int((counted & ~has_rows).sum()),
-        n_items_without_rows=len(tested) if len(model.seen_indices) else 0,
+        n_items_without_rows=len(tested) if len(known.indices) else 0,
         known=means_over(per_user, has_rows) | coverage,
         n_seen=ranking.n_seen,
         undefined={name: n_users - count for name, count in defined.items() if count < n_users},
         asked=asked,
     )
-
-
-def own_protocol(model: Ranker) -> str:
-    """The protocol of what a model was trained for; "catalog" for models that do not say."""
-    return str(getattr(model, "task_", "catalog"))
 
 
 def means_over(per_user: Mapping[str, Float64Array], users: BoolArray) -> dict[str, float]:

@@ -107,7 +107,13 @@ class Evaluation:
             f"Mean over {self.n_users} users; users left out: {self.n_excluded} without a relevant item, "
             f"{self.n_unknown_users} unknown to the model"
         )
-        second += self._strangers()
+        if self.n_users_without_rows:
+            others = self.n_users - self.n_users_without_rows
+            means = ", ".join(f"{name} {value:.4f}" for name, value in self.known.items())
+            second += f"; {self.n_users_without_rows} of the {self.n_users} users have no training row"
+            second += f"; over the {others} others: {means}" if others else ""
+        if self.n_items_without_rows:
+            second += f"; {self.n_items_without_rows} test items have no training row"
         if self.n_seen:
             second += f"; {self.n_seen} test rows left out as seen in training"
         if self.n_unknown_items:
@@ -118,18 +124,6 @@ class Evaluation:
                 "; every ranked item is relevant, so all orders have the same ndcg, map, mrr, precision and recall"
             )
         return f"{first}. {second}."
-
-    def _strangers(self) -> str:
-        """The users and items that the model has never seen a row of, in words; nothing where there are none."""
-        told = ""
-        if self.n_users_without_rows:
-            others = self.n_users - self.n_users_without_rows
-            means = ", ".join(f"{name} {value:.4f}" for name, value in self.known.items())
-            told = f"; {self.n_users_without_rows} of the {self.n_users} users have no training row"
-            told += f"; over the {others} others: {means}" if others else ""
-        if self.n_items_without_rows:
-            told += f"; {self.n_items_without_rows} test items have no training row"
-        return told
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the values per user, ready for JSON; an undefined mean is None."""

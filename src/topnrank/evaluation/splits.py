@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime
 
 import numpy as np
 
-from topnrank._checks import require_integer, require_number
+from topnrank._checks import require_fraction, require_integer, require_number
 from topnrank._typing import BoolArray, Int64Array
 from topnrank.data.interactions import Interactions
 from topnrank.data.order import TimedItems, id_words, oldest_first, pair_draws, times_of
@@ -26,7 +26,7 @@ def split_per_user(data: Interactions, *, test: float = 0.5, seed: int = 0) -> S
 
     An item's draw depends only on seed, user id and item id, not on other users, other items or the order of rows.
     """
-    _check_fraction(test)
+    require_fraction("test", test)
     require_integer("seed", seed)
     pairs = np.flatnonzero(data.pair_starts)
     users = data.user_index[pairs]
@@ -148,7 +148,7 @@ def split_time(data: Interactions, *, test: float = 0.2, at: int | str | date | 
     if isinstance(at, str | date):
         at = _seconds(at)
     if at is None:
-        _check_fraction(test)
+        require_fraction("test", test)
         n_train = min(len(timestamps) - math.floor(len(timestamps) * test + 1e-9), len(timestamps) - 1)
         at = int(np.partition(timestamps, n_train)[n_train])
     chosen = timestamps >= at
@@ -187,8 +187,3 @@ def _parts(data: Interactions, chosen: BoolArray, rule: str, by: str | None = No
     rows = chosen[np.cumsum(data.pair_starts) - 1]
     train, test = data.take(~rows), data.take(rows)
     return replace(train, split=data.split or by), replace(test, split=data.split or by)
-
-
-def _check_fraction(test: float) -> None:
-    if not isinstance(test, (int, float, np.number)) or not 0 < test < 1:
-        raise ParameterError(f"test must be a fraction between 0 and 1, both excluded, got {test!r}")

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from topnrank._checks import one_of, require_integer
+from topnrank._checks import one_of, require_fraction, require_integer
 from topnrank._typing import Float64Array
-from topnrank.errors import ParameterError
 from topnrank.experiments.compare.result import Comparison
 from topnrank.rng import stream
 
@@ -62,8 +61,7 @@ def bootstrap_intervals(
     seed
         The same seed gives the same intervals.
     """
-    if not 0.0 < level < 1.0:
-        raise ParameterError(f"level must be a fraction between 0 and 1, both excluded, got {level!r}")
+    require_fraction("level", level)
     require_integer("draws", draws, 1)
     intervals = [(math.nan, math.nan)] * len(columns)
     if not columns:

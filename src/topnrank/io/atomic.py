@@ -51,7 +51,12 @@ def write_atomically(path: Location, write: Callable[[Path], object]) -> None:
                 os.fsync(file.fileno())
             _hand_on(target, temporary)
             os.replace(temporary.path, target)
-        _sync_folder(target.parent)
+        with suppress(OSError):  # makes the new name last through a loss of power, where the system can
+            folder = os.open(target.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
     except OSError as error:
         raise output_error(_why_unwritable(path, error), error) from error
 
@@ -129,16 +134,6 @@ def _remove_left_behind(target: Path) -> None:
                 with suppress(OSError), file.open("rb") as opened:
                     fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while the writer lives
                     file.unlink()
-
-
-def _sync_folder(folder: Path) -> None:
-    """Makes the new name last through a loss of power, where the system can."""
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def _write_remote(target: RemotePath, write: Callable[[Path], object]) -> None:

@@ -69,7 +69,7 @@ def _write(path: Path, tensors: Arrays, metadata: Mapping[str, str]) -> None:
         file.write(len(header).to_bytes(8, "little"))
         file.write(header)
         for _, array in ordered:
-            file.write(_bytes_of(array))
+            file.write(array.data)
 
 
 def read_file(
@@ -137,11 +137,7 @@ def _without_checksums(content: _Content, *, whole: bool) -> tuple[dict[str, Any
 
 
 def _checksum(array: AnyArray) -> str:
-    return hashlib.blake2b(_bytes_of(array), digest_size=16).hexdigest()
-
-
-def _bytes_of(array: AnyArray) -> memoryview:
-    return array.reshape(-1).view(np.uint8).data
+    return hashlib.blake2b(array.data, digest_size=16).hexdigest()
 
 
 def _checksum_of_head(facts: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> str:

@@ -1,5 +1,6 @@
 """What users hold: hyper-parameters, `fit`, and after it ids, parameters, recommendations."""
 
+from topnrank.models.attention.model import SequenceRank
 from topnrank.models.base import Model
 from topnrank.models.biased_mf import BiasedMF
 from topnrank.models.controls import ItemMean, Popularity, Random, RecentPopularity
@@ -36,6 +37,7 @@ __all__ = [
     "Popularity",
     "Random",
     "RecentPopularity",
+    "SequenceRank",
     "TopNRank",
     "Transitions",
     "XCLiMF",

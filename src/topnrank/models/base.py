@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, Unpack,
 import numpy as np
 import pyarrow as pa
 
+from topnrank._checks import one_of
 from topnrank._typing import Float32Array, FloatArray, IdArray, Int32Array, Int64Array, IntArray
 from topnrank.data.feedback.liked import LikedRule, remembered_rule
 from topnrank.data.feedback.policies import Unary
@@ -20,7 +21,7 @@ from topnrank.errors import DivergenceError, NotFittedError, ParameterError, Unk
 from topnrank.kernels.jit import threads_for
 from topnrank.models.habits import takes_rows
 from topnrank.models.parameter_docs import LongDoc
-from topnrank.models.parameters import Space, check_parameters
+from topnrank.models.parameters import Space
 from topnrank.models.serving.filters import RecommendOptions
 from topnrank.scorers.neighbors import SCALE
 
@@ -45,8 +46,8 @@ class FitInfo:
     """What the number of a row of a history is"""
     feedback: dict[str, Any] | None = None
     """The feedback policy with what it took from the training rows, where other rows need that"""
-    liked: dict[str, Any] | None = None
-    """Which ratings are liked, by `LikedRule`; None where the training rows had no ratings"""
+    liked: LikedRule | None = None
+    """Which ratings are liked; None where the training rows had no ratings"""
     residual_mean: float | None = None
     """Mean of the ratings' offsets, for histories that know how an item was rated"""
     rating_unit: float | None = None
@@ -72,25 +73,22 @@ class FitInfo:
     events: dict[str, int] | None = None
     """By the identity of an event store, the last event that was trained on (`topnrank refresh`)"""
 
-    @property
-    def liked_rule(self) -> LikedRule | None:
-        """Which ratings are liked."""
-        return None if self.liked is None else LikedRule(**self.liked)
-
     def to_dict(self) -> dict[str, Any]:
         """The fields that differ from their defaults, for a file."""
-        return {name: value for name, value in vars(self).items() if value != getattr(_NO_INFO, name)}
+        facts = {name: value for name, value in vars(self).items() if value != getattr(_NO_INFO, name)}
+        return facts if self.liked is None else {**facts, "liked": dataclasses.asdict(self.liked)}
 
 
 _NO_INFO = FitInfo()
 
 
-def rows_belong_to(name: str) -> Literal["user", "item", "seen", "link", "scalar"]:
-    """What the rows of a fitted array are, by its name: users, items, training rows (`seen_`), links, or a single number."""
+def rows_belong_to(name: str) -> Literal["user", "item", "seen", "link", "network", "scalar"]:
+    """What the rows of a fitted array are, by its name: users, items, training rows (`seen_`), links, something inside a
+    network, or a single number."""
     if name == SCALE:
         return "scalar"
     first = name.partition("_")[0]
-    return first if first in ("user", "seen", "link") else "item"  # type: ignore[return-value]
+    return first if first in ("user", "seen", "link", "network") else "item"  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)
@@ -151,6 +149,9 @@ class Model(ABC):
     summary: ClassVar[str]
     """One line for `topnrank models`"""
 
+    own_space: ClassVar[Space] = {}
+    """Values worth trying of the model's own hyper-parameters, or instead of the shared ones"""
+
     _fitted: Fitted | None = None
 
     @abstractmethod
@@ -187,8 +188,16 @@ class Model(ABC):
         return None
 
     def check(self) -> None:
-        """Raises ParameterError if a hyper-parameter breaks its rule."""
-        check_parameters(self)
+        """Holds every field that has a rule against it; ParameterError names the first that breaks its rule."""
+        for one in dataclasses.fields(self):  # type: ignore[arg-type]
+            rule, value = one.metadata.get("rule"), getattr(self, one.name)
+            if rule is None or any(value is other or (type(value) is str and value == other) for other in rule.also):
+                continue
+            if rule.holds(value):
+                continue
+            if rule.words:
+                one_of(one.name, value, rule.words)
+            raise ParameterError(f"{type(self).__name__}.{one.name} must be {rule.sentence}, got {value!r}")
 
     def __post_init__(self) -> None:
         self.check()
@@ -218,7 +227,7 @@ class Model(ABC):
     @classmethod
     def search_space(cls) -> Space:
         """Values worth trying when the model is tuned, by the name of the hyper-parameter; empty where nothing is."""
-        return {}
+        return cls.own_space
 
     def space(self) -> Space:
         """The search space of this very model: that of its class, unless it depends on the task."""
@@ -309,7 +318,7 @@ class Model(ABC):
     @property
     def liked_rule_(self) -> LikedRule | None:
         """Which ratings count as liked, by the training rows or as they were given; None where there were no ratings."""
-        return self.fitted.info.liked_rule
+        return self.fitted.info.liked
 
     def weigh(self, data: Interactions) -> Interactions:
         """Other rows, weighted as the training rows were; what has no feedback types stays as it is."""

@@ -24,14 +24,12 @@ class ItemScoreModel(Model):
         """(n_items,) the scores learned from `data`."""
 
     def fit(self, data: Interactions) -> Self:
-        """Counts or averages once over the rows."""
+        """Counts or averages once over the rows; chooses by them what is "auto"."""
         self.check()
-        return self._keep(data, self.item_scores(data), FitInfo())
-
-    def _keep(self, data: Interactions, scores: Float64Array, info: FitInfo) -> Self:
-        """The model, fitted to `data` with these scores."""
-        pairs, info = data.take(data.pair_starts), replace(info, fingerprint=data.fingerprint())
-        self._fitted = Fitted.of(pairs, {"item_bias": scores.astype(np.float32)}, info)
+        explicit = self.with_explicit_defaults(data)
+        arrays = {"item_bias": explicit.item_scores(data).astype(np.float32)}
+        info = FitInfo(fingerprint=data.fingerprint(), half_life_days=getattr(explicit, "half_life", None))
+        self._fitted = Fitted.of(data.take(data.pair_starts), arrays, info)
         return self
 
     def score_block(self, users: IntArray) -> Float32Array:
@@ -84,12 +82,6 @@ class RecentPopularity(ItemScoreModel):
 
     name: ClassVar[str] = "recent-popularity"
     summary: ClassVar[str] = "control: items by number of training rows, older rows counting less"
-
-    def fit(self, data: Interactions) -> Self:
-        """Chooses the half-life where it is "auto", and counts all rows."""
-        self.check()
-        explicit = self.with_explicit_defaults(data)
-        return self._keep(data, explicit.item_scores(data), FitInfo(half_life_days=explicit.half_life))
 
     def with_explicit_defaults(self, data: Interactions) -> Self:
         """With the half-life chosen by `data` in the place of "auto"."""
@@ -157,18 +149,14 @@ class Random(Model):
 
     def score_block(self, users: IntArray) -> Float32Array:
         """A hash of (seed, user, item) in [0, 1)."""
-        return self._draw(np.asarray(users)[:, None], np.arange(len(self.item_map))[None, :])
+        return self.score_pairs(np.asarray(users)[:, None], np.arange(len(self.item_map))[None, :])
 
     def score_pairs(self, users: IntArray, items: IntArray) -> Float32Array:
-        """A hash of (seed, user, item) in [0, 1)."""
-        return self._draw(np.asarray(users), np.asarray(items))
+        """The top 24 bits of a hash of seed, user and item, in [0, 1)."""
+        salt = stream(self.seed, "random model").integers(0, 2**64, dtype=np.uint64)
+        pair = mix(np.asarray(users).astype(np.uint64) ^ salt) + np.asarray(items).astype(np.uint64)
+        return ((mix(pair) >> np.uint64(40)).astype(np.float64) / 2.0**24).astype(np.float32)
 
     def score_history(self, items: IntArray, values: FloatArray | None) -> Float32Array:
         """A draw for the user after the last."""
         return np.asarray(self.score_block(np.array([len(self.user_map)]))[0])
-
-    def _draw(self, users: IntArray, items: IntArray) -> Float32Array:
-        """The top 24 bits of a hash of seed, user and item."""
-        salt = stream(self.seed, "random model").integers(0, 2**64, dtype=np.uint64)
-        pair = mix(users.astype(np.uint64) ^ salt) + items.astype(np.uint64)
-        return ((mix(pair) >> np.uint64(40)).astype(np.float64) / 2.0**24).astype(np.float32)

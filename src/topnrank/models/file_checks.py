@@ -17,6 +17,8 @@ from topnrank._csr import indptr_from_counts
 from topnrank._typing import Int32Array, Int64Array
 from topnrank.data.feedback.by_name import feedback_from_dict
 from topnrank.data.feedback.liked import LikedRule
+from topnrank.models.attention.model import STATES, TERM_WEIGHTS, SequenceRank
+from topnrank.models.attention.shape import Shape
 from topnrank.models.base import FitInfo, Fitted, Model, rows_belong_to
 from topnrank.models.controls import NEVER
 from topnrank.models.linear.neighbors import LIKED, NEIGHBORS, RECENCY_WEIGHTS, WEIGHTS
@@ -34,8 +36,8 @@ class _Form(NamedTuple):
     """What an array must be."""
 
     columns: str
-    """One number for each row (""), or "factors", "channels" (some times the factors), "neighbors", "scales", "items" or
-    "users"."""
+    """One number for each row (""), or "factors", "channels" (some times the factors), "width", "neighbors", "scales",
+    "items" or "users"."""
     dtype: type[np.generic] = np.float32
 
 
@@ -44,6 +46,8 @@ _FORMS = {
     "item_factors": _Form("factors"),
     "history_factors": _Form("factors"),
     "rating_factors": _Form("channels"),
+    "user_states": _Form("width"),
+    "item_vectors": _Form("width"),
     "item_bias": _Form(""),
     "item_offsets": _Form(""),
     "item_free": _Form(""),
@@ -76,6 +80,7 @@ def check_fitted(model: Model, fitted: Fitted) -> None:
         if name not in fitted.arrays:
             raise KeyError(name)
     explicit = _with_choices(model, fitted.info.chosen or {})
+    _check_network(model, fitted)
     if COUNTS in fitted.arrays:
         _check_links(explicit, fitted)
     if LAST in fitted.arrays:
@@ -103,8 +108,6 @@ def _check_facts(model: Model, fitted: Fitted) -> None:
         raise ValueError("info.type_weights is empty")
     if info.feedback is not None:
         feedback_from_dict(info.feedback)
-    if info.liked is not None:
-        _as_record(LikedRule, "info.liked", info.liked)
     if isinstance(info.half_life_days, str) and info.half_life_days != NEVER:
         raise ValueError(f"info.half_life_days cannot be {info.half_life_days!r:.60}")
     if model.name == "ease" and (len(info.penalties or ()) != 2 or min(info.penalties or ()) <= 0):
@@ -127,9 +130,38 @@ def _check_links(explicit: Any, fitted: Fitted) -> None:
     if indptr[-1] != targets.size:
         raise ValueError(f"{COUNTS} are not those of {TARGETS}")
     _check_ascending(TARGETS, indptr, targets)
-    weights = (next_model(explicit, fitted.info.following) if NEXT_BIAS in arrays else explicit).past_of(np.ones(1))
+    if isinstance(explicit, SequenceRank):
+        explicit = explicit.order_model(fitted.info.following or {})
+    elif NEXT_BIAS in arrays:
+        explicit = next_model(explicit, fitted.info.following)
+    weights = explicit.past_of(np.ones(1))
     if weights.shape[1] != counts.shape[1] or not np.isfinite(weights).all():
         raise ValueError(f"{COUNTS} have {counts.shape[1]} scales, the settings have {weights.shape[1]}")
+
+
+def _check_network(model: Model, fitted: Fitted) -> None:
+    """The arrays inside a network fit each other, and only a model with a network has some."""
+    found = {name for name in fitted.arrays if rows_belong_to(name) == "network"}
+    if not isinstance(model, SequenceRank):
+        if found:
+            raise ValueError(f"{min(found)} is no part of this model")
+        return
+    positions, layers = fitted.arrays["network_positions"], fitted.arrays["network_qkv"]
+    if positions.ndim != 2 or layers.ndim != 3 or positions.size == 0 or not len(layers):
+        raise ValueError("network_positions and network_qkv are no tables")
+    if positions.shape[1] % model.heads:
+        raise ValueError(f"{model.heads} heads do not share a width of {positions.shape[1]}")
+    for name, size in model.shape_of(fitted.arrays).sizes(len(fitted.items)).items():
+        array = fitted.arrays[name]
+        found.discard(name)
+        if array.shape != size or array.dtype != np.float32:
+            raise ValueError(f"{name} holds {array.dtype} of shape {array.shape}, not float32 of shape {size}")
+    if found:
+        raise ValueError(f"{min(found)} is no part of this model")
+    if model.terms != "none":
+        kinds = len(set(model.order_model(fitted.info.following or {}).all_kinds))
+        if fitted.arrays[TERM_WEIGHTS].size != kinds:
+            raise ValueError(f"{TERM_WEIGHTS} are {fitted.arrays[TERM_WEIGHTS].size}, the terms {kinds}")
 
 
 def check_numbers(fitted: Fitted) -> None:
@@ -178,6 +210,9 @@ def _needed(model: Model, fitted: Fitted) -> list[str]:
         return [NEIGHBORS, WEIGHTS, LIKED]
     if model.name in ("transitions", "next-item-ridge"):
         return [COUNTS, TARGETS, VALUES, BIAS, PAST, "seen_times", "seen_weights"]
+    if isinstance(model, SequenceRank):
+        links = [COUNTS, TARGETS, VALUES, NEXT_BIAS, PAST, TERM_WEIGHTS]
+        return [STATES, *Shape(1, 1, 1, 1).sizes(1), *(links if model.terms != "none" else [])]
     if model.name == "item-id-order":
         return [LAST]
     if not hasattr(model, "user_representation"):
@@ -190,6 +225,8 @@ def _needed(model: Model, fitted: Fitted) -> list[str]:
 
 
 def _check_form(name: str, array: np.ndarray[Any, Any], fitted: Fitted) -> None:
+    if rows_belong_to(name) == "network":
+        return
     sizes = {"user": len(fitted.users), "seen": len(fitted.indices), "item": len(fitted.items), "scalar": 1}
     if COUNTS in fitted.arrays:
         sizes["link"] = int(fitted.arrays[COUNTS].sum(dtype=np.int64))
@@ -213,6 +250,7 @@ def _columns(meaning: str, fitted: Fitted) -> int:
     if meaning == "users":
         return len(fitted.users)
     widths = {"factors": "item_factors", "channels": "item_factors", "neighbors": NEIGHBORS, "scales": COUNTS}
+    widths["width"] = "item_vectors"
     first = widths[meaning]
     found = fitted.arrays[first]
     width = found.shape[1] if found.ndim == 2 else 0
@@ -229,6 +267,9 @@ def info_of_json(facts: Any) -> FitInfo:
     """The facts of a file as a FitInfo; a ValueError names the first of another type."""
     if not isinstance(facts, Mapping):
         raise ValueError(f"info must be an object, got {facts!r:.60}")
+    liked = facts.get("liked")
+    if isinstance(liked, Mapping):
+        facts = {**facts, "liked": _as_record(LikedRule, "info.liked", liked)}
     return _as_record(FitInfo, "info", facts)
 
 

@@ -1,19 +1,18 @@
-"""Hyper-parameters: the rule that each field keeps, one validator for all of them, and search spaces for tuning.
+"""Hyper-parameters: the rule that each field keeps, and search spaces for tuning.
 
 A rule is data on the field:
 
     factors: int = param(50, integer())
 
-`check_parameters` holds every field of a model against its rule. Rules between fields belong to the models.
+`Model.check` holds every field against its rule. Rules between fields belong to the models.
 """
 
-import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any, TypeVar
 
-from topnrank._checks import is_number, one_of
+from topnrank._checks import is_number
 from topnrank.errors import ParameterError
 
 T = TypeVar("T")
@@ -43,19 +42,6 @@ def param(default: T, rule: Rule) -> T:
     """A dataclass field with a default and the rule that its values keep."""
     made: T = field(default=default, metadata={"rule": rule})
     return made
-
-
-def check_parameters(owner: object) -> None:
-    """Checks every field of the dataclass `owner` that has a rule; ParameterError names the first that breaks it."""
-    for one in dataclasses.fields(owner):  # type: ignore[arg-type]
-        rule, value = one.metadata.get("rule"), getattr(owner, one.name)
-        if rule is None or any(value is other or (type(value) is str and value == other) for other in rule.also):
-            continue
-        if rule.holds(value):
-            continue
-        if rule.words:
-            one_of(one.name, value, rule.words)
-        raise ParameterError(f"{type(owner).__name__}.{one.name} must be {rule.sentence}, got {value!r}")
 
 
 def require(holds: bool, what: str, rule: str, value: Any) -> None:

@@ -1,7 +1,6 @@
 """Popularity that fades with age: counts of recent rows, and the half-life that ranks the latest rows best."""
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -98,24 +97,19 @@ def choose_half_life(pairs: TimedPairs, n_items: int) -> float:
     starts = [ordered[len(ordered) * tenth // 10] for tenth in TENTHS]
     rest, parts = pairs, []
     for start in starts:
-        parts.append(_values_of_later(rest, start, n_items, half_lives))
-        rest = rest.where(rest.times < start)
+        is_earlier = rest.times < start
+        earlier = rest.where(is_earlier)
+        of_both = np.isin(rest.users, np.intersect1d(earlier.users, rest.users[~is_earlier]))
+        seen, asked = rest.where(is_earlier & of_both), rest.where(~is_earlier & of_both)
+        counts = (recent_counts(earlier, n_items, half_life) for half_life in half_lives)
+        parts.append(np.stack([_common_list_ndcg(one, seen, asked) for one in counts]))
+        rest = earlier
     values = np.concatenate(parts, axis=1)
     if not values.size:
         return math.inf
     behind = values[np.argmax(values.mean(axis=1))] - values
     near = behind.mean(axis=1) <= behind.std(axis=1) / math.sqrt(values.shape[1])
     return half_lives[int(np.argmax(near))]
-
-
-def _values_of_later(pairs: TimedPairs, start: int, n_items: int, half_lives: Sequence[float]) -> Float64Array:
-    """(n_half_lives, n_users) NDCG@10 on the pairs from the moment `start` on, ranked by the counts of those before."""
-    earlier = pairs.times < start
-    both = np.intersect1d(pairs.users[earlier], pairs.users[~earlier])
-    of_both = np.isin(pairs.users, both)
-    seen, asked = pairs.where(earlier & of_both), pairs.where(~earlier & of_both)
-    counts = (recent_counts(pairs.where(earlier), n_items, half_life) for half_life in half_lives)
-    return np.stack([_common_list_ndcg(one, seen, asked) for one in counts])
 
 
 def _common_list_ndcg(counts: Float64Array, seen: TimedPairs, asked: TimedPairs) -> Float64Array:

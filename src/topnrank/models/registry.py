@@ -1,5 +1,6 @@
 """All models by name: what the command line offers and what files may hold."""
 
+from topnrank.models.attention.model import SequenceRank
 from topnrank.models.base import Model
 from topnrank.models.biased_mf import BiasedMF
 from topnrank.models.controls import ItemMean, Popularity, Random, RecentPopularity
@@ -15,6 +16,6 @@ from topnrank.models.topnrank.model import TopNRank
 LISTWISE = (TopNRank, CLiMF, XCLiMF, ListRank, ListPMF, MFADG, TFMAP, GaussianRank)
 PAIRWISE = (BPR, WARP)
 LINEAR = (EASE, NeighborRidge)
-ORDERED = (Transitions, NextItemRidge)
+ORDERED = (Transitions, NextItemRidge, SequenceRank)
 CONTROLS = (BiasedMF, ItemMean, Popularity, RecentPopularity, ItemIdOrder, Random)
 MODELS: dict[str, type[Model]] = {kind.name: kind for kind in (*LISTWISE, *PAIRWISE, *LINEAR, *ORDERED, *CONTROLS)}

@@ -12,11 +12,14 @@ from typing import Any
 import numpy as np
 
 from topnrank._typing import Int32Array, Int64Array
+from topnrank.data.frames import USUAL_NAMES, USUAL_TITLES, bare_name, usual_column
 from topnrank.data.ids import IdMap
 from topnrank.errors import DataError
 
 PLAIN = (str, int, float, bool, type(None))
 """Types of facts that go over the wire as they are."""
+GROUPS = ("group", "genre", "genres", "category", "categories")
+"""Usual names of a column of groups."""
 
 
 @dataclass(frozen=True)
@@ -27,15 +30,23 @@ class Facts:
 
     @classmethod
     def read(cls, path: str | None) -> "Facts":
-        """A CSV, TSV, JSON lines or Parquet file with the column item, and title, group, year or any other."""
+        """A CSV, TSV, JSON lines or Parquet file with columns of items, titles, groups, years or any other.
+
+        The first three are found by their usual names. Of a file that has users, too, only what describes items is taken.
+        """
         if path is None:
             return cls()
         table = _table(path)
-        if "item" not in table.column_names:
-            raise DataError(
-                f"{path}: needs a column item, got {', '.join(table.column_names) or 'nothing'}; name the columns"
-            )
-        return cls.of(table.to_pylist())
+        names = table.column_names
+        title = usual_column(names, USUAL_TITLES)
+        item = "item" if "item" in names else usual_column(names, USUAL_NAMES["item"], title)
+        if item is None:
+            raise DataError(f"{path}: needs a column item, got {', '.join(names) or 'nothing'}; name the columns")
+        roles = {item: "item", title: "title", usual_column(names, GROUPS, item, title): "group"}
+        if usual_column(names, USUAL_NAMES["user"], item, title) is not None:
+            of_rows = [name for role, usual in USUAL_NAMES.items() if role != "item" for name in usual]
+            table = table.select([name for name in names if name in roles or bare_name(name) not in of_rows])
+        return cls.of(table.rename_columns([roles.get(name, name) for name in table.column_names]).to_pylist())
 
     @classmethod
     def of(cls, rows: Iterable[Mapping[str, Any]]) -> "Facts":

@@ -53,11 +53,6 @@ class Known:
         """Whether neither user nor history is known."""
         return self.user < 0 and self.history is None
 
-    @property
-    def is_history(self) -> bool:
-        """Whether it is a history that is scored."""
-        return self.history is not None
-
 
 async def known_of(served: Served, taste: Taste, store: EventStore | None) -> Known:
     """Training rows, then events that the model was not trained on, then the history of the request."""

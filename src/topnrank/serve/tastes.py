@@ -46,7 +46,7 @@ class Values:
         kind, types = info.value, _types(info.feedback)
         if kind != "ratings":
             return cls(kind, max(types.values(), default=1.0), min([-1.0, *types.values()]), types)
-        rule = info.liked_rule
+        rule = info.liked
         if rule is None or rule.at is None:
             return cls(kind, 1.0, -1.0, types)
         ratings = model.fitted.arrays.get(VALUES)

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from topnrank.serve.store.base import Event, RefreshRecord
+
 MAX_BODY = 1 << 20
 """Bytes of a request."""
 MAX_N = 1000
@@ -302,24 +304,12 @@ class EventsReceipt(Struct):
     through: Annotated[int, Meta(description="Number of the last event that is stored.")]
 
 
-class StoredEvent(Struct, omit_defaults=True):
-    """An event as it is stored."""
-
-    seq: int
-    item: str
-    time: float
-    type: str | None = None
-    value: float | None = None
-    id: str | None = None
-    recommendation: str | None = None
-
-
 class UserEvents(Struct):
     """What is known of a user: training rows of the first model, and the last events."""
 
     user: str
     training_rows: int
-    events: list[StoredEvent]
+    events: list[Event]
 
 
 class Forgotten(Struct):
@@ -378,17 +368,6 @@ class Reloaded(Struct):
     changed: bool
 
 
-class Refresh(Struct):
-    """A refresh in the log."""
-
-    time: float
-    model: str
-    result: str
-    events: int
-    seconds: float
-    through: int | None
-
-
 class Latency(Struct):
     """Requests to a route, and how long they took, by all workers since the start."""
 
@@ -410,4 +389,4 @@ class Status(Struct):
     events: int
     last_event: Annotated[float | None, Meta(description="Time of the last event.")]
     latency: list[Latency]
-    refreshes: list[Refresh]
+    refreshes: list[RefreshRecord]

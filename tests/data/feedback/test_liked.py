@@ -1,7 +1,5 @@
 """What is liked, on every scale, and that a change of unit changes nothing."""
 
-from dataclasses import asdict
-
 import numpy as np
 import pytest
 
@@ -122,9 +120,9 @@ def test_amounts_are_signs():
 
 def test_a_model_remembers_the_threshold_it_was_given():
     counts = RatingCounts.of(np.float32([1, 2, 3, 4, 5]))
-    assert remembered_rule(Unary(), counts) == asdict(rule_of(counts))
-    assert remembered_rule(Threshold(4), counts) == asdict(rule_of(counts))
-    assert remembered_rule(ItemCount(Threshold(3)), counts) == {"at": 3, "why": ""}
+    assert remembered_rule(Unary(), counts) == rule_of(counts)
+    assert remembered_rule(Threshold(4), counts) == rule_of(counts)
+    assert remembered_rule(ItemCount(Threshold(3)), counts) == LikedRule(3)
     assert remembered_rule(Threshold(3), None) is None
 
 

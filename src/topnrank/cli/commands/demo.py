@@ -55,10 +55,10 @@ def demo(
     require_writable(path)
     data = tnr.demo_data()
     output.show(facts_table(describe(data), title="The data: made-up ratings of films that do not exist"), "")
-    output.progress("compiling kernels, if they are not in the cache yet: half a minute, once on a machine")
     few = tnr.synthetic(20, 20, 200)
-    for model in _models().values():  # so that the seconds in the table are seconds of training
-        tnr.evaluate(model.fit(few), few, exclude_seen=False)
+    with output.compiling_told():  # before the table, so that its seconds are seconds of training
+        for model in _models().values():
+            tnr.evaluate(model.fit(few), few, exclude_seen=False)
     results = _compare(data, output)
     output.show(_results_table(results), results[-1]["convention"], SETTINGS, "")
     model = _models()["Top-N-Rank (default)"]

@@ -91,7 +91,8 @@ def _batches(runner: "asyncio.Runner", where: str, after: int, schema: "pa.Schem
     try:
         while page := runner.run(store.since(after, PAGE)):
             after = page[-1].seq
-            rows = [event._asdict() | {"timestamp": event.time} for event in page]
+            names = {name: "time" if name == "timestamp" else name for name in schema.names}
+            rows = [{name: getattr(event, field) for name, field in names.items()} for event in page]
             yield pa.RecordBatch.from_pylist(rows, schema=schema)
     finally:
         runner.run(store.close())

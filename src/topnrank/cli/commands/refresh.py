@@ -50,7 +50,7 @@ def refresh(
     require_writable(save_as or file)
     known = None if data is None else reading.read(data, output)
     record = asyncio.run(run(Request(file, events, known, epochs, save_as)))
-    facts = record._asdict() | {"file": save_as or file}
-    facts.pop("time")
+    told = ("model", "result", "events", "seconds", "through")
+    facts = {name: getattr(record, name) for name in told} | {"file": save_as or file}
     output.report(facts_table(facts))
     output.result(facts)

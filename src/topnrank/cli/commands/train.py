@@ -208,7 +208,6 @@ def train(
       topnrank train hdfs://host:9000/ratings -o hdfs://host:9000/m.safetensors --engine spark --master spark://host:7077
     """
     import topnrank as tnr
-    from topnrank.kernels.jit import must_compile
 
     model = choice.build(seed_has_other_use=options.holdout is not None)
     arguments = stopping.arguments(model)
@@ -235,8 +234,6 @@ def train(
             sizes = {"rows": blocks.n_rows, "users": blocks.n_users, "items": blocks.n_items}
             _report(options, model, {"seconds": seconds, "data": sizes}, output)
             return
-    # Asked before the data are read, which compiles some kernels.
-    compiles = hasattr(model, "engine") and must_compile()
     rows = reading.read_rows(options.data, output)
     if rows.unused:
         output.note(f"{options.data}: columns not used: {', '.join(rows.unused)}")
@@ -244,10 +241,9 @@ def train(
     test = None
     if options.holdout is not None:
         data, test = tnr.split_per_user(data, test=options.holdout, seed=choice.seed or 0)
-    if compiles:
-        output.progress("compiling the kernels: about half a minute, once on a machine")
     seconds = fit(model, data, arguments, output)
-    facts: dict[str, Any] = {"seconds": seconds, "data": describe(data)}
+    sizes = {"rows": len(data), "users": data.n_users, "items": data.n_items}
+    facts: dict[str, Any] = {"seconds": seconds, "data": describe(data) if output.as_json else sizes}
     if test is not None and test_file is not None:
         write_table(test_file, test.to_arrow())
         facts["holdout"] = {"file": test_file, "rows": len(test), "fraction": options.holdout}
@@ -273,7 +269,8 @@ def fit(model: "Model", rows: "Interactions", arguments: dict[str, Any], output:
     if arguments.get("checkpoint") is not None:
         output.note(f"after an interruption the same command goes on from {arguments['checkpoint']}")
     started = time.perf_counter()
-    model.fit(rows, **arguments)
+    with output.compiling_told():
+        model.fit(rows, **arguments)
     seconds = time.perf_counter() - started
     log_training_notes(model, rows.indptr, output)
     if traffic is not None:

@@ -23,20 +23,19 @@ def warmup(output: Output) -> None:
     from topnrank.kernels.jit import must_compile
 
     compiles = must_compile()
-    if compiles:
-        output.progress("compiling the kernels: about half a minute, once on a machine")
     started = time.perf_counter()
     data = tnr.synthetic(80, 60, 2000)
     train, test = tnr.split_per_user(data, test=0.2)
-    for task in ("catalog", "rated"):
-        model = tnr.TopNRank(task=task, epochs=1).fit(train)
-        tnr.evaluate(model, test)
-        model.similar_items(model.item_ids_[0])
-        model.explain(model.user_ids_[0], model.item_ids_[0])
-        if task == "catalog":
-            model.recommend([model.user_ids_[0]])
-            model.recommend()
-            model.recommend(history=[(model.item_ids_[0], 5)])
+    with output.compiling_told():
+        for task in ("catalog", "rated"):
+            model = tnr.TopNRank(task=task, epochs=1).fit(train)
+            tnr.evaluate(model, test)
+            model.similar_items(model.item_ids_[0])
+            model.explain(model.user_ids_[0], model.item_ids_[0])
+            if task == "catalog":
+                model.recommend([model.user_ids_[0]])
+                model.recommend()
+                model.recommend(history=[(model.item_ids_[0], 5)])
     facts = {"kernels": str(cache_folder()), "compiled": compiles, "seconds": round(time.perf_counter() - started, 1)}
     output.report(facts_table(facts))
     output.result(facts)

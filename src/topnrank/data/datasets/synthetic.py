@@ -94,7 +94,7 @@ class Recipe:
         """The random numbers of one step."""
         return stream(self.seed, f"synthetic {purpose}")
 
-    def normal(self, purpose: str, shape: int | tuple[int, int], spread: float) -> Float32Array:
+    def normal(self, purpose: str, shape: int | tuple[int, ...], spread: float) -> Float32Array:
         """Normal numbers around zero."""
         drawn = self.stream(purpose).standard_normal(shape, dtype=np.float32)
         drawn *= np.float32(spread)

@@ -1,8 +1,8 @@
 """What is liked: one rule, taken from the ratings of the training data, for training and for every measurement."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Literal, final
+from typing import Literal, final
 
 import numpy as np
 
@@ -98,8 +98,8 @@ def likes_of_counts(ratings: RatingCounts | None, weights: RatingCounts | None) 
     return Amounts() if are_amounts else None
 
 
-def remembered_rule(policy: Feedback, ratings: RatingCounts | None) -> dict[str, Any] | None:
-    """What a model keeps, in JSON: the threshold of its feedback, else the rule for its ratings; None without ratings."""
+def remembered_rule(policy: Feedback, ratings: RatingCounts | None) -> LikedRule | None:
+    """What a model keeps: the threshold of its feedback, else the rule for its ratings; None without ratings."""
     if ratings is None:
         return None
     rule = rule_of(ratings)
@@ -107,4 +107,4 @@ def remembered_rule(policy: Feedback, ratings: RatingCounts | None) -> dict[str,
         policy = policy.base
     if isinstance(policy, Threshold) and policy.at != rule.at:
         rule = LikedRule(policy.at)
-    return asdict(rule)
+    return rule

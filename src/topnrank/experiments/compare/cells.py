@@ -25,7 +25,7 @@ from topnrank.evaluation import (
 from topnrank.evaluation.foreign import CompetitorRanker
 from topnrank.evaluation.metrics import Metric
 from topnrank.evaluation.splits import Split
-from topnrank.experiments.compare.folder import Folder, digest
+from topnrank.experiments.compare.folder import Folder
 from topnrank.experiments.compare.result import Cell
 from topnrank.experiments.compare.rows import Row
 from topnrank.experiments.compare.splits import split_by
@@ -85,12 +85,6 @@ class Task:
     repeat: int
     key: str
     """Digest of all that decides the numbers of the cell"""
-
-    @classmethod
-    def of(cls, row: Row, repeat: int, identity: dict[str, Any]) -> "Task":
-        """The task with its key; `identity` is that of the plan."""
-        kind = f"{type(row.model).__module__}.{type(row.model).__qualname__}"
-        return cls(row, repeat, digest([identity, repeat, kind, row.kind, row.deciding_parameters()]))
 
     def failed(self, why: str) -> Cell:
         """A cell without values that says why there are none."""

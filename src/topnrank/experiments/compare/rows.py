@@ -40,9 +40,10 @@ class Row:
     kind: str = ""
     """The name of the model"""
 
-    def deciding_parameters(self) -> dict[str, Any]:
-        """The parameters that decide what is computed."""
-        return {name: value for name, value in self.parameters.items() if name not in RUN_ONLY}
+    def identity(self) -> list[Any]:
+        """What decides what the model computes, as JSON: its class, its name, and its parameters but those of the run."""
+        deciding = {name: value for name, value in self.parameters.items() if name not in RUN_ONLY}
+        return [f"{type(self.model).__module__}.{type(self.model).__qualname__}", self.kind, deciding]
 
     def fresh_model(
         self, *, seed_offset: int = 0, one_thread: bool = False, one_round: bool = False
@@ -136,7 +137,7 @@ def _with_distinct_names(rows: Sequence[Row]) -> list[Row]:
         named.append(replace(row, name=f"{row.name} ({', '.join(differing)})") if differing else row)
     names = [row.name for row in named]
     if twice := [row for row in named if names.count(row.name) > 1]:
-        same = all(row.deciding_parameters() == twice[0].deciding_parameters() for row in twice)
+        same = all(row.identity() == twice[0].identity() for row in twice)
         why = "with the same parameters" if same else "and no names to tell them apart"
         raise ParameterError(f"compare: {twice[0].name!r} is given twice {why}; leave one out or give a dict of names")
     return named

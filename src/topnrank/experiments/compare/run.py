@@ -21,7 +21,7 @@ from topnrank.evaluation.protocols import PROTOCOLS
 from topnrank.evaluation.splits import Split
 from topnrank.experiments.compare.cells import DEFAULT_TEST, SPLITS, Plan, Runner, Task
 from topnrank.experiments.compare.environment import hardware, versions
-from topnrank.experiments.compare.folder import Folder
+from topnrank.experiments.compare.folder import Folder, digest
 from topnrank.experiments.compare.result import Cell, Comparison
 from topnrank.experiments.compare.rows import Models, Row, check_rows, common_task, make_rows
 from topnrank.experiments.compare.splits import all_rows, given_splits, name_of_split, varies
@@ -123,7 +123,7 @@ def compare(
             stacklevel=2,
         )
     identity = plan.identity()
-    tasks = [Task.of(row, repeat, identity) for repeat in range(repeats) for row in rows]
+    tasks = [Task(row, n, digest([identity, n, *row.identity()])) for n in range(repeats) for row in rows]
     kept = None if folder is None else Folder.open(folder, identity)
     runner = Runner(plan, kept)
     measured = relevance(runner.parts(0)[1], plan.relevant)  # data without relevant rows end here, not in every row

@@ -11,7 +11,7 @@ import numpy as np
 from topnrank._checks import one_of, require_integer
 from topnrank._typing import Int64Array
 from topnrank.data.feedback.policies import ConversionRate, EventWeights, Unary
-from topnrank.data.interactions import Interactions, check_interactions
+from topnrank.data.interactions import Interactions, as_interactions
 from topnrank.errors import DataError, ParameterError, TopNRankError
 from topnrank.evaluation import Ranker, evaluate
 from topnrank.evaluation.metrics import ACCURACY, parse_metrics
@@ -170,7 +170,7 @@ def _make_plan(
     model: Any, data: Interactions, target: str, metric: str, combine: str, negative: tuple[str, ...], seed: int
 ) -> WeightPlan:
     """Checks the arguments and splits the data."""
-    check_interactions(data)
+    data = as_interactions(data, "learn_event_weights")
     if data.types is None:
         raise DataError(
             "learn_event_weights needs feedback types and the data has none; name that column (type=...) or use a model's "

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from topnrank._checks import require_integer
+from topnrank._checks import require_fraction, require_integer
 from topnrank._html import html_table, text_table
 from topnrank.data.feedback.liked import LikedRule, Relevant, rule_for
 from topnrank.data.interactions import Interactions, as_interactions
@@ -194,8 +194,7 @@ def tune(
     data = as_interactions(data, "tune")
     require_integer("tune: trials", trials, 1)
     require_integer("tune: patience", patience, 1)
-    if not (isinstance(validation, int | float) and 0.0 < validation < 1.0):
-        raise ParameterError(f"tune: validation must be a fraction between 0 and 1, both excluded, got {validation!r}")
+    require_fraction("tune: validation", validation)
     parse_metrics(metric)
     base, searched = _base_and_space(model, data, fixed or {}, space)
     rounds = _rounds(base, searched.pop("epochs", None))

@@ -35,7 +35,6 @@ from topnrank.models.parameters import (
     Range,
     Space,
     by,
-    check_parameters,
     integer,
     one_word,
     param,
@@ -44,7 +43,7 @@ from topnrank.models.parameters import (
 from topnrank.models.presentation import TrainingHistory
 from topnrank.models.sequence.links import NEXT_BIAS
 from topnrank.models.serving.explain import Contributions, OneHistory, history_contributions
-from topnrank.models.serving.similar import Cosine, beside_neighbors
+from topnrank.models.serving.similar import Cosine, alike
 from topnrank.scorers import Factors, History, Scorer
 from topnrank.training import Callback, Optimizer, make_optimizer
 
@@ -111,8 +110,6 @@ class FactorModel(Model):
     """The feedback used when none is given; None for the natural one of the data."""
     likes_only: ClassVar[bool] = False
     """Whether only liked items enter the lists."""
-    own_space: ClassVar[Space] = {}
-    """Values worth trying of the model's own hyper-parameters, or instead of the shared ones."""
 
     # -- what a subclass says ------------------------------------------------------------------------------------------
 
@@ -126,7 +123,7 @@ class FactorModel(Model):
 
     def check(self) -> None:
         """Every field keeps its rule, and the fields go together."""
-        check_parameters(self)
+        super().check()
         if self.init == "paper" and self.user_representation == "history":
             raise ParameterError(
                 "init='paper' goes with user_representation='factors'; with user_representation='history' give a number"
@@ -334,13 +331,10 @@ class FactorModel(Model):
         return score_histories(self, indptr, items, values)
 
     def item_similarity(self, items: Int64Array) -> Float32Array | None:
-        """Cosines of item vectors beside neighbor weights; None without neighbors."""
+        """Of items with the same users, neighbor weights and cosines of vectors; None without neighbors."""
         if (neighbors := neighbor_term(self.fitted)) is None:
             return None
-        weights = np.zeros((items.size, len(self.item_map)), np.float32)
-        for row, item in enumerate(items):
-            neighbors.add_history(weights[row], np.array([item]), np.ones(1))
-        return beside_neighbors(Cosine(self.item_factors_)(items), weights, items)
+        return alike(self.fitted, items, neighbors.of_items(items), Cosine(self.item_factors_)(items))
 
     def contributions(self, history: OneHistory, targets: IntArray) -> Contributions:
         """What each item of a history gives to the scores of other items; exact, for user_representation="history"."""

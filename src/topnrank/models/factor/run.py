@@ -5,7 +5,7 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -164,7 +164,7 @@ def fit_model(
         prepared = replace(prepared, info=info, frozen=prepared.frozen._replace(popularity=popular.scores))
     info = replace(prepared.info, chosen=None if recipe.chosen is None else dict(recipe.chosen))
     if recipe.liked is not None:
-        info = replace(info, liked=asdict(recipe.liked))
+        info = replace(info, liked=recipe.liked)
     prepared = replace(prepared, info=info)
     training = TrainingData(
         prepared.rows,
@@ -199,7 +199,7 @@ def _validation(
         return made
 
     weighted = snapshot({}).weigh(held_out)
-    found = relevance(weighted, "auto", prepared.info.liked_rule)
+    found = relevance(weighted, "auto", prepared.info.liked)
     if found.says_nothing and recipe.task == "rated":
         raise all_relevant(len(weighted), found.rule)
 

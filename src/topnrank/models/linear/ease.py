@@ -301,11 +301,7 @@ class EASE(LikesModel):
 
     name: ClassVar[str] = "ease"
     summary: ClassVar[str] = "closed form: ridge regression on all other items (Steck 2019); strong on whole catalogs"
-
-    @classmethod
-    def search_space(cls) -> Space:
-        """lambda decides alone."""
-        return {"regularization": Range(10.0, 3000.0, log=True)}
+    own_space: ClassVar[Space] = {"regularization": Range(10.0, 3000.0, log=True)}
 
     def fit(self, data: Interactions) -> Self:
         """Solves one system of linear equations."""

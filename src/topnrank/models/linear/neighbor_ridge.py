@@ -38,6 +38,7 @@ from topnrank.models.parameters import (
     param,
 )
 from topnrank.models.serving.explain import Contributions, OneHistory
+from topnrank.models.serving.similar import alike
 
 
 @final
@@ -76,11 +77,10 @@ class NeighborRidge(LikesModel):
 
     name: ClassVar[str] = "neighbor-ridge"
     summary: ClassVar[str] = "linear: each item by ridge regression on its nearest items; EASE without the large matrix"
-
-    @classmethod
-    def search_space(cls) -> Space:
-        """Neighbors and lambda; the rest matters little."""
-        return {"neighbors": Choice((20, 50, 100, 200)), "regularization": Range(10.0, 1000.0, log=True)}
+    own_space: ClassVar[Space] = {
+        "neighbors": Choice((20, 50, 100, 200)),
+        "regularization": Range(10.0, 1000.0, log=True),
+    }
 
     def fit(self, data: Interactions) -> Self:
         """Solves all regressions; closed form. Settings left open are chosen on rows held out, then all rows are used."""
@@ -164,11 +164,8 @@ class NeighborRidge(LikesModel):
         return Contributions({"neighbors": self._neighbor_scores().parts(history.items, targets) * (rho * liked)}, {})
 
     def item_similarity(self, items: Int64Array) -> Float32Array:
-        """Regression weights; items that are no neighbors are no candidates."""
-        neighbors = self._neighbor_scores().neighbors
-        weights = np.full((items.size, len(self.item_map)), np.nan, np.float32)
-        np.put_along_axis(weights, neighbors.items[items].astype(np.int64), neighbors.weights[items], axis=1)
-        return weights
+        """Of items with the same users, and the neighbor weights."""
+        return alike(self.fitted, items, self._neighbor_scores().of_items(items))
 
     def _strengths(self, size: int) -> FloatArray:
         """rho of a history given from the oldest item to the latest."""

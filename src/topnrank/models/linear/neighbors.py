@@ -262,6 +262,13 @@ class NeighborTerm(NamedTuple):
         pair_neighbor_scores(*self.neighbors, (self.indptr, self.liked, self.recency_weights), users, items, scores)
         return np.float32(self.scale) * scores
 
+    def of_items(self, items: Int64Array) -> Float32Array:
+        """(len(items), n_items) what each of `items` alone says of all items."""
+        weights = np.zeros((items.size, self.neighbors.items.shape[0]), np.float32)
+        for row, item in enumerate(items):
+            self.add_history(weights[row], np.array([item]), np.ones(1))
+        return weights
+
     def add_history(self, scores: Float32Array, liked: IntArray, recency_weights: FloatArray) -> None:
         """Adds the neighbor scores of one user, known by the items liked and their recency weights, to (n_items,) scores."""
         weights = (self.scale * recency_weights).astype(np.float32)

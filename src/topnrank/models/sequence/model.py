@@ -164,6 +164,11 @@ class OrderedModel(LikesModel):
     def kinds(self) -> tuple[str, ...]:
         """(S,) the kind of each scale of the directed part, as explanations call it; nothing is "auto"."""
 
+    @property
+    def all_kinds(self) -> tuple[str, ...]:
+        """(S,) the same of all parts."""
+        return self.kinds + self._beside().kinds
+
     def count_settings(self, held_out: HeldOutLast | None = None) -> CountSettings:
         """The settings of the directed counts, with what is "auto" chosen on the held-out last items."""
         names = CountSettings.__dataclass_fields__
@@ -221,7 +226,7 @@ class OrderedModel(LikesModel):
 
     def parts_of(self, scores: LinkScores, items: IntArray, past: FloatArray, targets: IntArray) -> Contributions:
         """What each row of a history gives to the scores of the targets."""
-        parts, kinds = scores.parts(items, targets) * past, np.array(self.kinds + self._beside().kinds)
+        parts, kinds = scores.parts(items, targets) * past, np.array(self.all_kinds)
         by_kind = {str(kind): parts[:, :, kinds == kind].sum(axis=2) for kind in dict.fromkeys(kinds.tolist())}
         return Contributions(by_kind, {"bias": scores.bias[targets].astype(np.float64)})
 

@@ -62,15 +62,11 @@ class NextItemRidge(OrderedModel):
 
     name: ClassVar[str] = "next-item-ridge"
     summary: ClassVar[str] = "order: the next item regressed on the decayed past, with directed counts; closed form"
-
-    @classmethod
-    def search_space(cls) -> Space:
-        """Neighbors, lambda and the weight of the counts; "auto" chooses the rest."""
-        return {
-            "neighbors": Choice((50, 100, 200)),
-            "regularization": Range(30.0, 3000.0, log=True),
-            "transitions": Range(0.003, 0.3, log=True),
-        }
+    own_space: ClassVar[Space] = {
+        "neighbors": Choice((50, 100, 200)),
+        "regularization": Range(30.0, 3000.0, log=True),
+        "transitions": Range(0.003, 0.3, log=True),
+    }
 
     def choose(self, held_out: HeldOutLast | None) -> Self:
         """First the counts, then decays and lambda of the regression, then lambda and the weight of the counts together."""

@@ -30,16 +30,12 @@ class Transitions(OrderedModel):
 
     name: ClassVar[str] = "transitions"
     summary: ClassVar[str] = "order: smoothed counts of which item came after which (PCTM); for the next item"
-
-    @classmethod
-    def search_space(cls) -> Space:
-        """What "auto" chooses from, and the window."""
-        return {
-            "window": Choice((10, 20, 50)),
-            "distance_power": Range(0.3, 1.5),
-            "smoothing": Range(0.01, 10.0, log=True),
-            "popularity": Range(-0.6, 0.2),
-        }
+    own_space: ClassVar[Space] = {
+        "window": Choice((10, 20, 50)),
+        "distance_power": Range(0.3, 1.5),
+        "smoothing": Range(0.01, 10.0, log=True),
+        "popularity": Range(-0.6, 0.2),
+    }
 
     def choose(self, held_out: HeldOutLast | None) -> Self:
         """The settings that are best on the held-out last items."""

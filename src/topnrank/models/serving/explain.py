@@ -45,6 +45,8 @@ class OneHistory(NamedTuple):
     """rho of a known user's rows; None for a history given from the oldest item to the latest"""
     past: FloatArray | None = None
     """(n, S) what a known user's rows count in a model of order; None as above"""
+    user: int | None = None
+    """The number of a known user"""
 
 
 def history_contributions(model: "FactorModel", history: OneHistory, targets: IntArray) -> Contributions:
@@ -108,6 +110,7 @@ def history_of_user(model: Model, user: int) -> OneHistory:
         None if values is None else values[rows],
         None if recency_weights is None else recency_weights[rows],
         None if past is None else past[rows],
+        user,
     )
 
 

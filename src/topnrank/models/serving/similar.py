@@ -1,4 +1,4 @@
-"""Items and users that are alike: the cosine of their vectors, or what a linear model says of its items."""
+"""Items and users that are alike: the cosine of their vectors, what a linear model says of its items, and who has both."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,7 +11,7 @@ from topnrank._typing import Float32Array, FloatArray, Int64Array
 from topnrank.errors import ParameterError
 from topnrank.kernels.jit import threads_for
 from topnrank.kernels.top_items import top_items
-from topnrank.models.base import Model
+from topnrank.models.base import Fitted, Model
 from topnrank.models.serving import recommend
 from topnrank.models.serving.tables import IdColumn, ranked_table
 
@@ -44,19 +44,41 @@ class Cosine:
         return np.asarray(cosine, np.float32)
 
 
-def beside_neighbors(cosines: Float32Array, weights: Float32Array, items: Int64Array) -> Float32Array:
-    """Cosines of vectors plus what neighbor weights say, (len(items), n_items), each as a share of its largest value.
+def alike(fitted: Fitted, items: Int64Array, *parts: Float32Array) -> Float32Array:
+    """(len(items), n_items) how much all items are like `items`, for models with neighbor weights:
 
-    Both are needed: the vectors know what weights of few neighbors do not, and where neighbors carry a model its vectors may
-    hold next to nothing (docs/results/similar.md).
+        together_ij (1 + sum over parts of part_ij / max_j |part_ij|)
+
+    `parts` are the neighbor weights, and the cosines of vectors where the model has some: alone they know little of rare
+    items, or of any, where the other part carries the model (docs/results/similar.md).
     """
-    rows = np.arange(items.size)
-    total = np.zeros_like(cosines)
-    for part in (cosines, weights):
-        part[rows, items] = 0.0
+    total = np.ones((items.size, len(fitted.items)), np.float32)
+    for part in parts:
+        part[np.arange(items.size), items] = 0.0
         largest = np.abs(part).max(axis=1, keepdims=True)
         total += np.divide(part, largest, out=np.zeros_like(part), where=largest > 0)
-    return total
+    return total * together(fitted, items)
+
+
+def together(fitted: Fitted, items: Int64Array) -> Float32Array:
+    """(len(items), n_items) how many users two items share, n_ij / (n_i^.6 n_j^.4 + 10); NaN where none has both.
+
+    A cosine that favors frequent items a little, and shrinks what few users say; n of users in the training rows.
+    """
+    n_items = len(fitted.items)
+    sizes = np.bincount(fitted.indices, minlength=n_items).astype(np.float64)
+    asked = np.zeros(n_items, np.bool_)
+    asked[items] = True
+    rows = np.flatnonzero(asked[fitted.indices])
+    users, of_row = np.searchsorted(fitted.indptr, rows, side="right") - 1, fitted.indices[rows]
+    counts = np.zeros((items.size, n_items), np.float64)
+    for row, item in enumerate(items):
+        own = users[of_row == item]
+        lengths = fitted.indptr[own + 1] - fitted.indptr[own]
+        starts = np.repeat(fitted.indptr[own] - (np.cumsum(lengths) - lengths), lengths)
+        counts[row] = np.bincount(fitted.indices[starts + np.arange(starts.size)], minlength=n_items)
+    counts[counts == 0] = np.nan
+    return (counts / (sizes[items, None] ** 0.6 * sizes**0.4 + 10.0)).astype(np.float32)
 
 
 def _blocks(

@@ -145,7 +145,7 @@ def feedback_of_fitted(info: FitInfo) -> Feedback | None:
         return feedback_from_dict(info.feedback)
     if info.value != "ratings":
         return None
-    return Threshold() if info.liked_rule is None else info.liked_rule.policy
+    return Threshold() if info.liked is None else info.liked.policy
 
 
 def check_combinations(model: "TopNRank", task: Task, settings: Mapping[str, Any]) -> None:

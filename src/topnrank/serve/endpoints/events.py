@@ -8,7 +8,7 @@ from topnrank.serve.endpoints.base import Call, Route
 from topnrank.serve.problems import ProblemError
 from topnrank.serve.store.base import Event, EventStore
 from topnrank.serve.tastes import numbers_of, user_number
-from topnrank.serve.wire import EventIn, EventsReceipt, EventsRequest, Forgotten, StoredEvent, UserEvents
+from topnrank.serve.wire import EventIn, EventsReceipt, EventsRequest, Forgotten, UserEvents
 
 if TYPE_CHECKING:
     from topnrank.serve.app import Server
@@ -45,10 +45,7 @@ async def events_of_user(server: "Server", call: Call) -> UserEvents:
     kept = await _store(server).of_user(user, 0, SHOWN)
     number = -1 if kept.forgotten else user_number(served.model, user)
     rows = 0 if number < 0 else int(served.model.seen_indptr[number + 1] - served.model.seen_indptr[number])
-    events = [
-        StoredEvent(one.seq, one.item, one.time, one.type, one.value, one.id, one.recommendation) for one in kept.events
-    ]
-    return UserEvents(user, rows, events)
+    return UserEvents(user, rows, kept.events)
 
 
 async def forget(server: "Server", call: Call) -> Forgotten:

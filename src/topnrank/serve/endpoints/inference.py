@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 
 import topnrank
 from topnrank.errors import ParameterError
+from topnrank.serve.endpoints import operate
 from topnrank.serve.endpoints.base import JSON, Call, Raw, Route
 from topnrank.serve.problems import ProblemError
 from topnrank.serve.wire import MAX_HISTORY, MAX_ID, MAX_N, Entry, RecommendRequest
@@ -108,8 +109,7 @@ async def live(server: "Server", call: Call) -> Raw:
 
 async def ready(server: "Server", call: Call) -> Raw:
     """The models are warm, and events can be stored."""
-    if server.store is not None:
-        await server.store.check()
+    await operate.ready(server, call)
     return Raw(b'{"ready":true}', JSON)
 
 

@@ -9,7 +9,7 @@ from topnrank.serve.endpoints.base import JSON, Call, Raw, Route
 from topnrank.serve.metrics import CONTENT_TYPE
 from topnrank.serve.models import LiveModel
 from topnrank.serve.problems import ProblemError
-from topnrank.serve.wire import ModelFacts, ModelList, Refresh, Reloaded, ReloadRequest, Status
+from topnrank.serve.wire import ModelFacts, ModelList, Reloaded, ReloadRequest, Status
 
 if TYPE_CHECKING:
     from topnrank.serve.app import Server
@@ -33,7 +33,7 @@ def _facts(server: "Server", live: LiveModel) -> ModelFacts:
         items=len(model.item_map),
         training_rows=info.rows,
         value=values.kind,
-        liked=None if info.liked_rule is None else str(info.liked_rule),
+        liked=None if info.liked is None else str(info.liked),
         like=values.like if values.kind else None,
         dislike=values.dislike if values.kind else None,
         types=list(values.types),
@@ -89,7 +89,7 @@ async def status(server: "Server", call: Call) -> Status:
         events=0 if totals is None else totals.events,
         last_event=None if totals is None else totals.last_time,
         latency=server.metrics.latencies(),
-        refreshes=[Refresh(*line) for line in log],
+        refreshes=log,
     )
 
 

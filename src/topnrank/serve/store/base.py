@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from msgspec import Struct
+
 from topnrank.errors import ParameterError
 from topnrank.serve.problems import StoreUnavailableError
 
@@ -18,7 +20,7 @@ __all__ = ["Event", "EventStore", "Kept", "Receipt", "RefreshRecord", "StoreUnav
 POSTGRES = ("postgresql://", "postgres://")
 
 
-class Event(NamedTuple):
+class Event(Struct, omit_defaults=True):
     """What a user did with an item; `seq` is 0 until it is stored."""
 
     user: str
@@ -48,7 +50,7 @@ class Kept(NamedTuple):
     """What the user did up to this number is forgotten, training rows included; 0 for nothing"""
 
 
-class RefreshRecord(NamedTuple):
+class RefreshRecord(Struct):
     """A line of the log of refreshes."""
 
     time: float

@@ -12,6 +12,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple, Self
 
+from msgspec.structs import astuple
+
 from topnrank._checks import one_of
 from topnrank.errors import ParameterError
 from topnrank.serve.problems import StoreUnavailableError
@@ -101,7 +103,7 @@ class PostgresStore:
 
     async def append(self, events: Sequence[Event]) -> Receipt:
         """See `base.EventStore`."""
-        columns = [list(column) for column in zip(*(event[:7] for event in events), strict=True)]
+        columns = [list(column) for column in zip(*(astuple(event)[:7] for event in events), strict=True)]
 
         async def insert(connection: "psycopg.AsyncConnection[Any]") -> Receipt:
             accepted = (await connection.execute(_INSERT, columns)).rowcount
@@ -123,7 +125,7 @@ class PostgresStore:
     async def log_refresh(self, record: RefreshRecord) -> None:
         """See `base.EventStore`."""
         sql = "insert into topnrank_refreshes values (%s, %s, %s, %s, %s, %s)"
-        await self._do(lambda connection: connection.execute(sql, record))
+        await self._do(lambda connection: connection.execute(sql, astuple(record)))
 
     async def check(self) -> None:
         """A transaction that writes something."""

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
+from msgspec.structs import astuple
+
 from topnrank._checks import one_of
 from topnrank.errors import ParameterError
 from topnrank.serve.problems import StoreUnavailableError
@@ -114,7 +116,7 @@ class SqliteStore:
 
     async def append(self, events: Sequence[Event]) -> Receipt:
         """See `base.EventStore`."""
-        rows = [event[:7] for event in events]
+        rows = [astuple(event)[:7] for event in events]
 
         def insert(connection: sqlite3.Connection) -> Receipt:
             accepted = connection.executemany(_INSERT, rows).rowcount
@@ -134,7 +136,9 @@ class SqliteStore:
 
     async def log_refresh(self, record: RefreshRecord) -> None:
         """See `base.EventStore`."""
-        await self._do(lambda connection: connection.execute("insert into refreshes values (?, ?, ?, ?, ?, ?)", record))
+        await self._do(
+            lambda connection: connection.execute("insert into refreshes values (?, ?, ?, ?, ?, ?)", astuple(record))
+        )
 
     async def check(self) -> None:
         """A transaction that writes something, without an fsync of its own."""

@@ -276,7 +276,7 @@ def _liked_rule(
     """The rule asked for; "auto": of the model, else of the scale of the test ratings."""
     if options.relevant != "auto" or not rows.has("rating"):
         return rule_for(options.relevant, None, None)
-    own = known.item_parameters.info.liked_rule if isinstance(known, DistributedModel) else None
+    own = known.item_parameters.info.liked if isinstance(known, DistributedModel) else None
     if own is not None:
         return own
     table = rows.frame.groupBy("rating").count().collect()

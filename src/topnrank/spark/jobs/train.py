@@ -143,7 +143,7 @@ class _Training:
         )
         rows = None
         if validation is not None:
-            rule: Relevant = prepared.info.liked_rule or "auto"
+            rule: Relevant = prepared.info.liked or "auto"
             wanted = EvaluationOptions(self.recipe.task, metric, rule, duplicates=validation.duplicates)
             rows = HeldOutRows.of(data, validation.frame, validation.columns, wanted)
         try:

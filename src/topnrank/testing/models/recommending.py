@@ -123,7 +123,7 @@ class RecommendingTests(ModelUnderTest):
     def test_similar_items_have_the_same_direction(self, fitted: Model) -> None:
         item = fitted.item_ids_[4]
         vectors = fitted.fitted.arrays.get("item_factors")
-        if type(fitted).item_similarity is not Model.item_similarity:
+        if fitted.item_similarity(np.empty(0, np.int64)) is not None:
             pytest.skip(f"{type(fitted).__name__} has a measure of its own")
         if vectors is None:
             with pytest.raises(ParameterError, match="has no item vectors"):
