@@ -310,7 +310,8 @@ def _choose(recipe: Recipe, trial: _Trial, latest: _Trial | None) -> Recipe:
     if ridge is not None and len(beside) < len(sizes):
         found = choose_ridge(together, trial.held_out, sizes=sizes, penalty=penalty, best=found)
         recipe = _with_ridge(recipe, found)
-        neighbors = _NeighborScores.of(trial, prepared, together.solve(found.neighbors, [found.penalty])[0])
+        if latest is not None:
+            neighbors = _NeighborScores.of(trial, prepared, together.solve(found.neighbors, [found.penalty])[0])
     if rounds is not None and rounds.model is not None:
         scale, recipe = rounds.model.scale, replace(recipe, factor_weight=rounds.weight)
         base = _sum(neighbors.at(scale), rounds.model.factors, rounds.weight)
