@@ -92,7 +92,6 @@ def evaluate(
             ranking = rank_catalog(model, labels, wanted, exclude_seen=exclude_seen)
     check_rows_left(len(labels.items), ranking.n_seen)
     counted, per_user = user_values(ranking, wanted)
-    defined = {name: int((~np.isnan(values)).sum()) for name, values in per_user.items()}
     means = means_over(per_user, counted)
     coverage = {metric.name: ranking.top.coverage(metric.cut) for metric in wanted if metric.kind == "coverage"}
     n_users = int(counted.sum())
@@ -116,8 +115,9 @@ def evaluate(
         n_items_without_rows=len(tested) if len(known.indices) else 0,
         known=means_over(per_user, has_rows) | coverage,
         n_seen=ranking.n_seen,
-        undefined={name: n_users - count for name, count in defined.items() if count < n_users},
+        undefined={name: gap for name, values in per_user.items() if (gap := n_users - int((~np.isnan(values)).sum()))},
         asked=asked,
+        ties=test.ties,
     )
 
 

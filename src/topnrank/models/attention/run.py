@@ -18,8 +18,8 @@ from topnrank.models.attention.model import STATES, TERM_WEIGHTS, SequenceRank, 
 from topnrank.models.base import Fitted
 from topnrank.models.parameters import AUTO
 from topnrank.models.persistence import encode
-from topnrank.models.sequence.choice import CUT, HeldOutLast
-from topnrank.models.sequence.links import NEXT_BIAS, link_arrays
+from topnrank.models.sequence.choice import CUT, HeldOutNext
+from topnrank.models.sequence.links import NEXT_BIAS, PAST, link_arrays
 from topnrank.models.sequence.model import OrderedModel
 from topnrank.models.sequence.timeline import Pauses, Timeline
 from topnrank.training import Callback, Checkpoint, EarlyStopping, Recorder, Round, Schedule, train
@@ -42,7 +42,7 @@ def fit_sequence(
     weighted, info = model.weighted(data)
     timeline = Timeline.of(weighted, 0.0, Pauses(None, 1.0), "SequenceRank")
     model = explicit(model, np.diff(timeline.events.indptr))
-    held_out = HeldOutLast.of(timeline)
+    held_out = HeldOutNext.last(timeline)
     order = None
     if model.terms != "none":
         order = model.order_model({})
@@ -123,7 +123,7 @@ class _Watch:
 
 
 def _best_epochs(
-    model: SequenceRank, order: OrderedModel | None, held_out: HeldOutLast, watch: _Watch
+    model: SequenceRank, order: OrderedModel | None, held_out: HeldOutNext, watch: _Watch
 ) -> tuple[int, float, list[dict[str, float]]]:
     """The number of epochs that ranks the held-out last items best, NDCG@10 there, and the records of the training."""
     training = _Training.of(model, order, held_out.rest)
@@ -201,7 +201,7 @@ def _last(training: _Training, users: Any) -> Any:
     return Windows.last(training.timeline, users, int(training.model.length))
 
 
-def _ndcg(engine: Any, windows: Any, held_out: HeldOutLast, at_once: int = 250) -> float:
+def _ndcg(engine: Any, windows: Any, held_out: HeldOutNext, at_once: int = 250) -> float:
     """NDCG@10 of the held-out items among all but the user's other ones."""
     import torch
 
@@ -227,7 +227,7 @@ def _term_arrays(training: _Training, weighted: Interactions, weights: FloatArra
     whole, scales = terms.links[-1], weights[terms.kind_of_scale]
     past: Float32Array = np.zeros((len(weighted), len(scales)), np.float32)
     past[training.timeline.rows] = whole.past * scales
-    arrays = link_arrays(whole.links, np.zeros(training.timeline.n_items), past)
+    arrays = link_arrays(whole.links, np.zeros(training.timeline.n_items)) | {PAST: past}
     arrays[NEXT_BIAS] = arrays.pop("item_bias")
     return arrays
 
