@@ -28,8 +28,8 @@ AT_ONCE = 250
 """Users whose scores are held in memory at a time."""
 SHARES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 """Weights of a further part that are tried, each as a share of the spread of the first part's scores."""
-MORE_SHARES = (*SHARES, 3.2, 6.4, 12.8, 25.6, 100.0, 1000.0)
-"""Of recent popularity: what is asked for in the weeks after may be little else."""
+MORE_SHARES = (*SHARES, 3.2, 6.4, 12.8, 25.6, 100.0, 1e5)
+"""Of recent popularity: what is asked for in the weeks after may be little else. The last one leaves nothing else."""
 RECENCIES = (8.0, 32.0, 128.0)
 WORTH = 1.002
 """A further part must improve the metric by this factor, or it is left out."""
