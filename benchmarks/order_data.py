@@ -41,8 +41,8 @@ NOTES = {
     "was played most: the weight of repetition that is chosen is near 0.",
     "online-retail-ii": "Invoices of a shop, in minutes: all items of an invoice are of one moment, so that which of them "
     "is the last is drawn.",
-    "retail-rocket": "Views, carts and purchases of the buyers of a shop, as one kind of row. Items were numbered as they came, "
-    "user by user: ids alone, which say nothing of taste, are ahead of nearly all models, so that nothing can be claimed "
+    "retail-rocket": "Views, carts and purchases of the buyers of a shop, as one kind of row. Items were numbered as they "
+    "came, user by user: ids alone, which say nothing of taste, are ahead of most models, so that nothing can be claimed "
     "about order here.",
     "ml-100k": "As MovieLens 1M. By global time 301 users are asked for, most in the middle of their only visit.",
 }
