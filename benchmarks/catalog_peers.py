@@ -56,9 +56,7 @@ class Restricted:
         weighted = self.feedback(train)
         assert weighted.weights is not None
         self.model.fit(weighted.take(weighted.weights > 0))
-        seen = train.take(train.pair_starts)
-        self.user_map, self.item_map = train.users, train.items
-        self.seen_indptr, self.seen_indices = seen.indptr, seen.indices
+        self.fitted = train.take(train.pair_starts)
         return self
 
     def score_block(self, users: _Array) -> _Array:

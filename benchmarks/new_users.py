@@ -27,8 +27,7 @@ class Scored:
     """Ready scores of some users as `evaluate` wants them."""
 
     def __init__(self, data: tnr.Interactions, scores: np.ndarray[Any, Any]) -> None:
-        self.user_map, self.item_map, self.scores = data.users, data.items, scores
-        self.seen_indptr, self.seen_indices = data.indptr, data.indices
+        self.fitted, self.scores = data, scores
 
     def score_block(self, users: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Rows of the scores."""

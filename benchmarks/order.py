@@ -1,65 +1,34 @@
 """The next item of each user: models that know order, beside those that do not. Writes docs/results/order.md.
 
-    TOPNRANK_DATA=folder python benchmarks/order.py [ml-1m ...] [--numbers FILE] [--page-only]
+    TOPNRANK_DATA=folder python benchmarks/order.py FOLDER [--data ml-1m,...] [--protocols last,...] [--methods ...]
+        [--processes 16] [--page]
 
-Of each user the last item by time is asked for, among all items but those of the user's training rows (nothing is
-sampled). Every row counts, whatever its rating; a user and item with several rows count once, by the latest. Items of one
-moment are in random order, on MovieLens 1M drawn anew for each of three splits. "File order": ties in the order of the file,
-as published numbers have it. "Global time": the latest fifth of the rows is asked for, of users with training rows.
-
-Settings: those that are "auto" are resolved by `fit` on held-out last items of its training rows; recency of NeighborRidge
-is chosen on the last items of the training rows. Where there are several splits,
-all is chosen on the training rows of the first, some of which are test rows of the others. The test rows are used once. CPU
-seconds are of one thread, on a machine that was busy with other work.
-
-Of MovieLens 1M, Amazon Video Games, Foursquare and 30Music most rows are of an earlier version, without parts beside the
-directed one, and before rows of one moment counted alike in scores; of this version are "TopNRank, what comes next" and,
-of MovieLens 1M (solved in double precision) and Foursquare, NextItemRidge.
+Every (data set, protocol, method) is measured by a process of its own, on one thread, and leaves a file in FOLDER; what is
+there is not measured again. --page writes the page from the files.
 """
 
 import argparse
 import json
 import os
+import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 
 import topnrank as tnr
 from common import environment
+from order_data import PROTOCOLS, TITLES, Split, protocols_of, splits_of
 
-PAGE = Path(__file__).parent.parent / "docs" / "results" / "order.md"
-FILES = {"amazon-video-games": "amazon-video-games-2014-sasrec"}
-TITLES = {
-    "ml-1m": "MovieLens 1M",
-    "amazon-video-games": "Amazon Video Games 2014",
-    "foursquare": "Foursquare",
-    "music30": "30Music",
-    "movietweetings": "MovieTweetings",
-    "ml-100k": "MovieLens 100K",
-    "online-retail-ii": "Online Retail II",
-    "amazon-video-games-2018": "Amazon Video Games 2018",
-}
-NOTES = {
-    "ml-1m": "The order within a moment was that of the page shown to the user; taken at random it helps nobody.",
-    "amazon-video-games": "Steps go to larger ids far more often than to smaller ones, so a part of what direction brings "
-    "here may be the order in which items were numbered. Positions are not times: recent popularity means nothing.",
-    "foursquare": "Places are visited again and again: what belongs together counts more than what comes next.",
-    "music30": "Songs of an album follow each other, which ids reflect. Plays of a song again are not asked for.",
-    "movietweetings": "Films are rated when they are new: for the weeks after the training rows, what is popular of late "
-    "is far ahead of every model of users' tastes.",
-    "ml-100k": "As MovieLens 1M. By global time 301 users are asked for, most in the middle of their only visit.",
-    "online-retail-ii": "What an invoice holds has one moment, so that the order is that of invoices.",
-    "amazon-video-games-2018": "Times are days; ties are in random order.",
-}
-PROTOCOLS = {"last": "last item", "time": "global time", "file": "last item, file order"}
 METRIC, RECENCIES = "ndcg@10", (2.0, 8.0, 32.0)
-Split = tuple[tnr.Interactions, tnr.Interactions]
+REPEATS = tuple(round(base * 10.0**power, 9) for power in range(-3, 2) for base in (1.0, 3.0))
+"""Weights of repetition that are tried."""
+ONE_THREAD = dict.fromkeys(("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
 
 @dataclass(frozen=True)
@@ -68,187 +37,183 @@ class Method:
 
     label: str
     model: tnr.Model
+    protocols: tuple[str, ...] = ("last", "file", "time")
+    again: bool = False
+    """Whether the weight of repetition is chosen on held-out last events"""
 
 
 LINEAR = 1e6
 """A smoothing by which log(1 + C / smoothing) is as good as C."""
 MARKOV = {"window": 1, "popularity": 0.0, "head": 1, "head_share": 1.0, "head_decay": 0.5, "distance_power": 1.0}
 NEXT = {"smoothing": 1.0, "head_share": 0.8, "head_decay": 0.6, "undirected": "auto", "recent_popularity": "auto"}
-EVERY: dict[str, Any] = {"feedback": "unary", "num_threads": 1}
+ALONE = {"transitions": 0.0, "undirected": 0.0, "recent_popularity": 0.0}
+ORDERED, EVERY = ("last", "file", "time", "lrurec", "again"), ("last", "file", "time", "again")
+UNARY: dict[str, Any] = {"feedback": "unary", "num_threads": 1}
+COUNTS: dict[str, Any] = {"feedback": "weights", "num_threads": 1}
+ITSELF = {**MARKOV, "smoothing": 1e30, "repeats": 1.0}
+"""Transitions of which nothing but repetition is left."""
 METHODS = {
-    "popularity": Method("popularity", tnr.Popularity()),
-    "recent-popularity": Method("recent popularity", tnr.RecentPopularity()),
+    "popularity": Method("popularity", tnr.Popularity(), EVERY),
+    "recent-popularity": Method("recent popularity", tnr.RecentPopularity(), EVERY),
     "item-id-order": Method("control: item ids alone", tnr.ItemIdOrder()),
+    "itself": Method("own items again, by how often and how lately", tnr.Transitions(**ITSELF, **COUNTS), ("again",)),
     "ease": Method("EASE", tnr.EASE(feedback="unary")),
     "neighbor-ridge": Method(
-        "NeighborRidge with recency", tnr.NeighborRidge(neighbors=100, regularization=80.0, **EVERY)
+        "NeighborRidge with recency", tnr.NeighborRidge(neighbors=100, regularization=80.0, **UNARY), EVERY
     ),
-    "markov": Method("MC: the last item alone", tnr.Transitions(**MARKOV, smoothing=LINEAR, **EVERY)),
-    "rules": Method("SeqRules: 20 rows, 1/d", tnr.Transitions(**{**MARKOV, "window": 20}, smoothing=LINEAR, **EVERY)),
-    "transitions": Method("Transitions", tnr.Transitions(**EVERY)),
-    "next": Method("TopNRank, what comes next", tnr.Transitions(**NEXT, **EVERY)),
-    "next-item-ridge-alone": Method(
-        "NextItemRidge, regression alone",
-        tnr.NextItemRidge(transitions=0.0, undirected=0.0, recent_popularity=0.0, **EVERY),
+    "markov": Method("MC: the last item alone", tnr.Transitions(**MARKOV, smoothing=LINEAR, **UNARY), ORDERED),
+    "rules": Method(
+        "SeqRules: 20 rows, 1/d", tnr.Transitions(**{**MARKOV, "window": 20}, smoothing=LINEAR, **UNARY), ORDERED
     ),
-    "next-item-ridge": Method("NextItemRidge", tnr.NextItemRidge(**EVERY)),
-    "shuffled": Method("NextItemRidge, histories shuffled when asked", tnr.NextItemRidge(**EVERY)),
+    "transitions": Method("Transitions (PCTM)", tnr.Transitions(**UNARY), ORDERED),
+    "next": Method("Transitions with parts", tnr.Transitions(**NEXT, **UNARY), ORDERED),
+    "next-item-ridge-alone": Method("NextItemRidge, regression alone", tnr.NextItemRidge(**ALONE, **UNARY), ORDERED),
+    "next-item-ridge": Method("NextItemRidge", tnr.NextItemRidge(**UNARY), ORDERED),
+    "shuffled": Method("NextItemRidge, histories shuffled when asked", tnr.NextItemRidge(**UNARY), ("last",)),
+    "transitions-again": Method("Transitions with repeats", tnr.Transitions(**UNARY), ("again",), again=True),
+    "transitions-counts": Method(
+        "Transitions with repeats, rows count by their events", tnr.Transitions(**COUNTS), ("again",), again=True
+    ),
+    "next-item-ridge-again": Method("NextItemRidge with repeats", tnr.NextItemRidge(**UNARY), ("again",), again=True),
 }
 """What TopNRank gives where rows come after the training rows has no factors in it: it is the model "next"."""
 
 
-def load(name: str, *, by_file: bool = False) -> tnr.Interactions:
-    """All rows of a data set, without ratings; `by_file`: rows of one moment in the order of the file."""
-    folder = os.environ.get("TOPNRANK_DATA") or sys.exit("set TOPNRANK_DATA to a folder with the data")
-    when = "position" if name == "amazon-video-games" else "timestamp"
-    columns = ["user", "item", when, *(["quantity"] if name == "online-retail-ii" else [])]
-    table = pq.read_table(Path(folder) / f"{FILES.get(name, name)}.parquet", columns=columns)
-    if name == "online-retail-ii":
-        table = table.filter(table["quantity"].to_numpy() > 0)
-    if by_file:
-        order = np.lexsort((np.arange(table.num_rows), table[when].to_numpy()))
-        places = np.empty(table.num_rows, np.int64)
-        places[order] = np.arange(table.num_rows)
-        table = table.set_column(table.column_names.index(when), when, [places])
-    return tnr.Interactions.from_frame(
-        table.select(["user", "item", when]), user="user", item="item", timestamp=when, duplicates="last"
-    )
-
-
-def last_items(data: tnr.Interactions, seed: int, least: int) -> Split:
-    """(the rest, the last item of each user with at least `least` items)."""
-    train, test = tnr.split_last(data, seed=seed)
-    many = np.diff(data.indptr) >= least
-    short = test.take(~many[test.user_index])
-    rows = np.isin(_pairs(data), _pairs(train)) | np.isin(_pairs(data), _pairs(short))
-    return data.take(rows), test.take(many[test.user_index])
-
-
-def _pairs(data: tnr.Interactions) -> np.ndarray[Any, Any]:
-    return data.user_index.astype(np.int64) * data.n_items + data.indices
-
-
-def value(model: tnr.Model, test: tnr.Interactions) -> tnr.Evaluation:
+def value(model: tnr.Model, test: tnr.Interactions, protocol: str) -> tnr.Evaluation:
     """NDCG@10 of a fitted model."""
-    return tnr.evaluate(model, test, protocol="catalog", metrics=METRIC, relevant=None, num_threads=1)
+    own = {"protocol": "catalog", "metrics": METRIC, "relevant": None, "num_threads": 1}
+    return tnr.evaluate(model, test, exclude_seen=protocol != "again", **own)
 
 
-def with_settings(model: tnr.Model, train: tnr.Interactions, least: int) -> tnr.Model:
+def with_settings(method: Method, split: Split, protocol: str) -> tnr.Model:
     """The model with all that is to be chosen chosen on training rows."""
+    model, (rest, asked) = method.model, split.inner
+
+    def best(name: str, values: Sequence[float], model: Any) -> tnr.Model:
+        tried = {one: value(replace(model, **{name: one}).fit(rest), asked, protocol)[METRIC] for one in values}
+        chosen: tnr.Model = replace(model, **{name: max(tried, key=lambda one: tried[one])})
+        return chosen
+
     if isinstance(model, tnr.NeighborRidge):
-        rest, asked = last_items(train, 0, least)
-        tried = {one: value(replace(model, recency=one).fit(rest), asked)[METRIC] for one in RECENCIES}
-        return replace(model, recency=max(tried, key=lambda one: tried[one]))
-    return model.with_explicit_defaults(train)
+        return best("recency", RECENCIES, model)
+    chosen = model.with_explicit_defaults(split.train)
+    return best("repeats", (0.0, *REPEATS), chosen) if method.again else chosen
 
 
-def seconds(action: Any) -> tuple[Any, float]:
+def seconds(action: Callable[[], Any]) -> tuple[Any, float]:
     """What `action` gives, and its CPU seconds."""
     start = time.process_time()
     given = action()
     return given, time.process_time() - start
 
 
-def shuffled_when_asked(model: Any, train: tnr.Interactions) -> tnr.Model:
-    """A model that learned from `train`, and is asked with every history in random order."""
-    times, users, draws = train.timestamps, train.user_index, np.random.default_rng(0).random(len(train))
+def with_past(model: Any, learned: tnr.Interactions, past: tnr.Interactions) -> tnr.Model:
+    """A model that learned from some rows, and is asked with other ones as the histories of the same users."""
+    links = model.fit(learned).fitted.arrays
+    asked = model.fit(past)
+    asked.fitted.arrays.update({name: array for name, array in links.items() if not name.startswith("seen_")})
+    made: tnr.Model = asked
+    return made
+
+
+def shuffled(data: tnr.Interactions) -> tnr.Interactions:
+    """The same rows, every history in random order."""
+    times, users, draws = data.timestamps, data.user_index, np.random.default_rng(0).random(len(data))
     assert times is not None
     other = times.copy()
     other[np.lexsort((draws, users))] = times[np.lexsort((times, users))]
-    past = model.fit(replace(train, timestamps=other)).fitted.arrays["seen_past"]
-    fitted: tnr.Model = model.fit(train)
-    fitted.fitted.arrays["seen_past"] = past
-    return fitted
+    return replace(data, timestamps=other, places=None)
 
 
-def splits_of(name: str, protocol: str) -> tuple[tnr.Interactions, int, list[Split]]:
-    """All rows, the least items of a user who is asked for, and train and test rows of each split."""
-    data = load(name, by_file=protocol == "file")
-    if protocol == "time":
-        return data, 2, [tnr.split_time(data, test=0.2)]
-    least = 5 if name == "amazon-video-games" else 2
-    seeds = [0, 1, 2] if name == "ml-1m" and protocol == "last" else [0]
-    return data, least, [last_items(data, seed, least) for seed in seeds]
+def fitted(key: str, model: tnr.Model, split: Split) -> tnr.Model:
+    """The model of a method, fitted to a split."""
+    if key == "shuffled":
+        return with_past(model, split.train, shuffled(split.train))
+    return model.fit(split.train) if split.past is None else with_past(model, split.train, split.past)
 
 
-def measure(name: str, protocol: str, methods: Sequence[str]) -> dict[str, Any]:
-    """All numbers of a data set by a protocol."""
-    data, least, splits = splits_of(name, protocol)
-    found: dict[str, Any] = {"facts": str(tnr.order_facts(data)), "rows": repr(data), "methods": {}}
-    choice: dict[str, tuple[tnr.Model, float]] = {}
-    for key in methods:  # compile first
-        METHODS[key].model.fit(tnr.synthetic(users=60, items=40, ratings=900, seed=0))
-    for number, (train, test) in enumerate(splits):
-        for key in methods:
-            method = METHODS[key]
-            if number == 0:
-                choice[key] = seconds(lambda method=method, train=train: with_settings(method.model, train, least))
-            chosen, choosing = choice[key]
-            fit = shuffled_when_asked if key == "shuffled" else type(chosen).fit
-            fitted, fitting = seconds(lambda fit=fit, chosen=chosen, train=train: fit(chosen, train))
-            result = value(fitted, test)
-            changed = {k: v for k, v in chosen.get_params().items() if v != method.model.get_params()[k]}
-            one = {"ndcg": result[METRIC], "users": result.n_users, "choosing": choosing, "fitting": fitting}
-            found["methods"].setdefault(key, []).append({**one, "settings": changed})
-            print(name, protocol, number, key, {**one, "settings": changed}, flush=True)
-    return found
+def measure(name: str, protocol: str, key: str) -> dict[str, Any]:
+    """All numbers of a method on a data set by a protocol."""
+    method = METHODS[key]
+    data, splits = splits_of(name, protocol)
+    method.model.fit(tnr.synthetic(users=60, items=40, ratings=900, seed=0))  # compile first
+    chosen, choosing = seconds(lambda: with_settings(method, splits[0], protocol))
+    changed = {k: v for k, v in chosen.get_params().items() if v != method.model.get_params()[k]}
+    if not changed.get("undirected", getattr(chosen, "undirected", 0.0)):
+        changed.pop("recency", None) if not isinstance(chosen, tnr.NeighborRidge) else None
+    runs = []
+    for split in splits:
+        model, fitting = seconds(lambda split=split: fitted(key, chosen, split))
+        result = value(model, split.test, protocol)
+        runs.append({"ndcg": result[METRIC], "users": result.n_users, "fitting": fitting})
+    facts = {"facts": str(tnr.order_facts(data)), "rows": repr(data), "environment": environment()}
+    return {**facts, "choosing": choosing, "settings": changed, "runs": runs}
 
 
-def page(numbers: dict[str, Any]) -> str:
-    """The page of all that was measured so far, by "data set/protocol"."""
-    words = "\n".join((__doc__ or "").split("\n\n")[2:])
-    lines = ["# The next item", "", *words.splitlines(), "", f"{environment()}.", ""]
-    for name, title in TITLES.items():
-        measured = {
-            protocol: numbers[f"{name}/{protocol}"] for protocol in PROTOCOLS if f"{name}/{protocol}" in numbers
-        }
-        if not measured:
-            continue
-        first = next(iter(measured.values()))
-        lines += [f"## {title}", "", f"{first['rows']}. {first['facts']}", "", NOTES[name], ""]
-        for protocol, found in measured.items():
-            lines += [*table(PROTOCOLS[protocol], found["methods"]), ""]
-    return "\n".join(lines)
+def tasks(arguments: argparse.Namespace) -> list[tuple[str, str, str]]:
+    """What is to be measured, the longest first."""
+    asked = [
+        (name, protocol, key)
+        for name in arguments.data.split(",")
+        for protocol in protocols_of(name)
+        if protocol in arguments.protocols.split(",")
+        for key in arguments.methods.split(",")
+        if protocol in METHODS[key].protocols
+        and not (key == "ease" and name in ("amazon-video-games", "retail-rocket"))
+    ]
+    heavy = ["next-item-ridge-again", "next-item-ridge", "shuffled", "next-item-ridge-alone", "ease"]
+    large = ["ml-1m", "online-retail-ii", "amazon-video-games", "music30"]
+
+    def place(task: tuple[str, str, str]) -> int:
+        return sum(known.index(one) if one in known else 9 for known, one in ((large, task[0]), (heavy, task[2])))
+
+    return sorted(asked, key=place)
 
 
-def table(title: str, methods: dict[str, Any]) -> list[str]:
-    """One table."""
-    lines = [f"| {title} | NDCG@10 | CPU s, settings given | CPU s of choosing | chosen (first split) |"]
-    lines += ["|---|---|---|---|---|"]
-    for key in [key for key in METHODS if key in methods]:
-        runs = methods[key]
-        ndcg = np.array([run["ndcg"] for run in runs])
-        spread = f" ({ndcg.min():.4f} to {ndcg.max():.4f})" if len(runs) > 1 else ""
-        given, choosing = (np.mean([run[part] for run in runs]) for part in ("fitting", "choosing"))
-        settings = ", ".join(f"{k} {v}" for k, v in runs[0]["settings"].items()) or "-"
-        lines.append(
-            f"| {METHODS[key].label} | {ndcg.mean():.4f}{spread} | {given:.1f} | {choosing:.1f} | {settings} |"
-        )
-    users = runs[0]["users"]
-    return [*lines, "", f"{users:,} users; the standard error of a value is about {0.27 / np.sqrt(users):.4f}."]
+def run_all(arguments: argparse.Namespace) -> None:
+    """Every task that has no file yet in a process of its own."""
+
+    def one(task: tuple[str, str, str]) -> None:
+        if file_of(arguments.folder, task).exists():
+            return
+        command = [sys.executable, __file__, str(arguments.folder), "--one", "/".join(task)]
+        done = subprocess.run(command, env={**os.environ, **ONE_THREAD}, capture_output=True, text=True, check=False)
+        print("/".join(task), "done" if done.returncode == 0 else done.stderr[-2000:], flush=True)
+
+    with ThreadPoolExecutor(arguments.processes) as pool:
+        list(pool.map(one, tasks(arguments)))
+
+
+def file_of(folder: Path, task: Sequence[str]) -> Path:
+    """Where the numbers of a task are."""
+    return folder / f"{'.'.join(task)}.json"
 
 
 def main() -> None:
-    """Measures, and writes the page and its numbers."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("data", nargs="*", default=list(TITLES), metavar="DATA", help=", ".join(TITLES))
-    parser.add_argument("--protocol", choices=list(PROTOCOLS), default="last")
+    """Measures, and writes the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="of the numbers")
+    parser.add_argument("--data", default=",".join(TITLES), help=", ".join(TITLES))
+    parser.add_argument("--protocols", default=",".join(PROTOCOLS), help=", ".join(PROTOCOLS))
     parser.add_argument("--methods", default=",".join(METHODS), help=", ".join(METHODS))
-    parser.add_argument(
-        "--numbers", type=Path, default=Path("order-numbers.json"), help="what was measured, kept between calls"
-    )
-    parser.add_argument("--page-only", action="store_true", help="write the page from the numbers measured before")
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--one", help="DATA/PROTOCOL/METHOD: measure it in this process")
+    parser.add_argument("--page", action="store_true", help="write the page from what was measured")
     arguments = parser.parse_args()
-    numbers: dict[str, Any] = json.loads(arguments.numbers.read_text()) if arguments.numbers.exists() else {}
-    methods = arguments.methods.split(",")
-    if unknown := [one for one in arguments.data if one not in TITLES] + [one for one in methods if one not in METHODS]:
-        parser.error(f"there is no {unknown[0]!r}; give some of {', '.join((*TITLES, *METHODS))}")
-    for name in [] if arguments.page_only else arguments.data:
-        found = measure(name, arguments.protocol, methods)
-        known = numbers.setdefault(f"{name}/{arguments.protocol}", found)
-        numbers[f"{name}/{arguments.protocol}"] = {**found, "methods": known["methods"] | found["methods"]}
-        arguments.numbers.write_text(json.dumps(numbers, indent=1) + "\n")
-    PAGE.write_text(page(numbers), encoding="utf-8")
+    known = {"data": TITLES, "protocols": PROTOCOLS, "methods": METHODS}
+    for option, names in known.items():
+        if unknown := [one for one in getattr(arguments, option).split(",") if one not in names]:
+            parser.error(f"there is no {unknown[0]!r}; give some of {', '.join(names)}")
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    if arguments.one:
+        task = arguments.one.split("/")
+        file_of(arguments.folder, task).write_text(json.dumps(measure(*task), indent=1) + "\n")
+    elif arguments.page:
+        from order_page import write
+
+        write(arguments.folder)
+    else:
+        run_all(arguments)
 
 
 if __name__ == "__main__":

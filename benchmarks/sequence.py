@@ -28,7 +28,7 @@ from common import environment
 from order import METRIC, TITLES, splits_of, value
 from topnrank._progress import ProgressBar
 from topnrank.models.attention.run import _chosen, _order, _Watch
-from topnrank.models.sequence.choice import HeldOutLast
+from topnrank.models.sequence.choice import HeldOutNext
 from topnrank.models.sequence.timeline import Pauses, Timeline
 
 PAGE = Path(__file__).parent.parent / "docs" / "results" / "sequence.md"
@@ -152,7 +152,7 @@ def judge(name: str, label: str, changed: dict[str, Any]) -> dict[str, Any]:
     model, clock = model_of(name, "last", 0, changed), Clock()
     weighted, info = model.weighted(splits_of(name, "last")[2][0][0])
     timeline = Timeline.of(weighted, 0.0, Pauses(None, 1.0), "SequenceRank")
-    held_out = HeldOutLast.of(timeline)
+    held_out = HeldOutNext.last(timeline)
     order = _order(model, held_out)
     model, info = _chosen(model, order, held_out, info, _Watch(None, ProgressBar(), [clock], name))
     facts = {"epochs": model.epochs, "term_weight": model.term_weight, "epoch": clock.usual}

@@ -148,6 +148,8 @@ def test_filters_and_last_items(tmp_path: Path, run: Run) -> None:
     assert told["facts"]["test_rows"] == [18]
     assert told["notes"] == ["the filter left out 1 users, 0 items, 1 rows"]
     assert told["results"][0]["values"]["mrr"]["std"] is None
+    by_file = run("compare", file, "--models", "random", *options, "--ties", "file", "--json").json
+    assert "taken in the order of the file" in by_file["facts"]["order"]
 
 
 @pytest.mark.parametrize("split", ["last", "time"])

@@ -147,7 +147,7 @@ def test_threads_and_blocks_do_not_change_a_bit(protocol, monkeypatch):
 def test_renumbering_items_changes_nothing(protocol, seed):
     model, data = random_lists(seed, n_users=12, n_items=20, levels=2)
     order = np.random.default_rng(seed).permutation(20)
-    seen = [order[model.seen_indices[model.seen_indptr[u] : model.seen_indptr[u + 1]]] for u in range(12)]
+    seen = [order[model.fitted.indices[model.fitted.indptr[u] : model.fitted.indptr[u + 1]]] for u in range(12)]
     scores = np.empty_like(model.scores)
     scores[:, order] = model.scores
     moved = Interactions.from_arrays(
@@ -173,7 +173,7 @@ def test_catalog_equals_scikit_learn_on_unseen_items():
     result = evaluate(model, data, protocol="catalog", metrics=["ndcg@10", "auc"], relevant=3)
     for user in range(6):
         candidates = np.setdiff1d(
-            np.arange(3000), model.seen_indices[model.seen_indptr[user] : model.seen_indptr[user + 1]]
+            np.arange(3000), model.fitted.indices[model.fitted.indptr[user] : model.fitted.indptr[user + 1]]
         )
         rows = slice(data.indptr[user], data.indptr[user + 1])
         relevant = np.isin(candidates, data.items.ids[data.indices[rows]][data.ratings[rows] >= 3])

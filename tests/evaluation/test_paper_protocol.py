@@ -26,7 +26,7 @@ def ndcg(data, item_scores):
     for seed in range(3):
         train, test = split_per_user(data, test=0.5, seed=seed)
         model = FixedRanker(np.tile(item_scores(train), (data.n_users, 1)))
-        model.user_map, model.item_map = train.users, train.items
+        model.fitted = train.take(np.empty(0, np.int64))
         means.append(list(evaluate(model, test, metrics=["ndcg@1", "ndcg@10"]).values.values()))
     return np.mean(means, axis=0)
 

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from topnrank import Popularity
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError, ParameterError
-from topnrank.evaluation import split_last, split_last_session, split_per_user, split_time
+from topnrank.evaluation import evaluate, split_last, split_last_session, split_per_user, split_time
 
 
 def pairs(data):
@@ -80,6 +81,51 @@ def test_types_of_one_item_stay_together():
         assert not pairs(train) & pairs(test)
 
 
+@pytest.mark.parametrize("many", [False, True])
+def test_ties_in_the_order_of_the_file(many, monkeypatch):
+    if many:
+        monkeypatch.setattr("topnrank.data.many_rows.MANY", 1)
+    rng = np.random.default_rng(0)
+    users, items = np.nonzero(rng.random((30, 25)) < 0.4)
+    order = rng.permutation(len(users))
+    users, items, times = users[order], items[order], rng.integers(0, 4, len(users))
+    data = Interactions.from_arrays(users, items, timestamps=times, keep_order=True)
+    last = {}
+    for place in np.lexsort((np.arange(len(users)), times)).tolist():  # the latest, of these the one furthest down
+        last[int(users[place])] = int(items[place])
+    test = split_last(data, ties="file")[1]
+    assert pairs(test) == set(last.items())
+    assert test.ties is not None
+    assert "in the order of the file" in str(test.ties)
+    with pytest.raises(DataError, match="read them with keep_order=True"):
+        split_last(Interactions.from_arrays(users, items, timestamps=times), ties="file")
+    assert data.fingerprint() != Interactions.from_arrays(users, items, timestamps=times).fingerprint()
+
+
+@pytest.mark.parametrize("rule", ["last", "sum"])
+def test_of_repeated_rows_the_latest_gives_the_place(rule):
+    rows = {"users": [0, 0, 0, 0], "items": [7, 8, 7, 9], "timestamps": [5, 5, 5, 5], "weights": [1, 1, 1, 1]}
+    data = Interactions.from_arrays(**rows, duplicates=rule, keep_order=True)
+    assert dict(zip(data.items.ids[data.indices].tolist(), data.places.tolist(), strict=True)) == {7: 2, 8: 1, 9: 3}
+
+
+def test_every_split_by_time_tells_how_many_rows_are_tied():
+    data = Interactions.from_arrays([0, 0, 0, 1, 1], [1, 2, 3, 1, 2], timestamps=[1, 2, 2, 1, 3])
+    for parts, rule in (
+        (split_last(data), "random"),
+        (split_last_session(data, gap=0.5), "together"),
+        (split_time(data), "together"),
+    ):
+        assert [(part.ties.rule, part.ties.share) for part in parts] == [(rule, 0.4)] * 2
+    huge = Interactions.from_arrays([0, 0, 0, 1], [1, 2, 3, 1], timestamps=[-(2**62), 2**62, 2**62, 1])
+    assert split_time(huge)[1].ties.share == 0.5
+    model = Popularity().fit(split_last(data)[0])
+    told = str(evaluate(model, split_last(data)[1], protocol="catalog", relevant=None))
+    assert (
+        "40% of the rows share their moment with another item of the same user, and were taken in random order" in told
+    )
+
+
 def test_last_takes_the_latest_and_breaks_ties_as_told():
     data = Interactions.from_arrays([0, 0, 0, 1, 2, 2], [4, 2, 3, 9, 1, 2], timestamps=[5, 9, 9, 1, 8, 7])
     train, test = split_last(data, ties="item")
@@ -90,7 +136,7 @@ def test_last_takes_the_latest_and_breaks_ties_as_told():
     with pytest.raises(DataError, match=r"2 of 6 rows share their moment .* user 0 at timestamp 9"):
         split_last(data, ties="error")
     with pytest.raises(ParameterError, match="ties must be one of"):
-        split_last(data, ties="file")
+        split_last(data, ties="row")
 
 
 def test_items_of_one_moment_are_last_at_random():

@@ -39,8 +39,12 @@ def test_train(tmp_path):
     (tmp_path / "ratings.csv").write_text("\n".join(["user,item,rating", *rows]))
     arguments = ["train", str(tmp_path / "ratings.csv"), "-o", str(tmp_path / "m.safetensors"), "--set", "epochs=1"]
     arguments += ["--set", "task=rated"]
-    check(lambda: main(arguments), 180)
+    check(lambda: main(arguments), 184)
 
 
 def test_compare():
-    check(lambda: compare([TopNRank(**GIVEN)], DATA, protocol="rated", repeats=2), 172)
+    check(lambda: compare([TopNRank(**GIVEN)], DATA, protocol="rated", repeats=2), 170)
+
+
+def test_compare_without_controls():
+    check(lambda: compare([TopNRank(**GIVEN)], DATA, protocol="rated", repeats=2, controls=False), 154)

@@ -5,7 +5,9 @@ from math import log2
 
 import numpy as np
 
+from topnrank._csr import indptr_from_counts
 from topnrank.data.ids import IdMap
+from topnrank.data.interactions import Interactions
 
 
 class FixedRanker:
@@ -16,11 +18,11 @@ class FixedRanker:
     def __init__(self, scores, *, seen=None, user_ids=None, item_ids=None):
         self.scores = np.asarray(scores, dtype=np.float32)
         n_users, n_items = self.scores.shape
-        self.user_map = IdMap(np.arange(n_users) if user_ids is None else np.asarray(user_ids, dtype=object))
-        self.item_map = IdMap(np.arange(n_items) if item_ids is None else np.asarray(item_ids, dtype=object))
+        users = IdMap(np.arange(n_users) if user_ids is None else np.asarray(user_ids, dtype=object))
+        items = IdMap(np.arange(n_items) if item_ids is None else np.asarray(item_ids, dtype=object))
         lists = [[] for _ in range(n_users)] if seen is None else seen
-        self.seen_indptr = np.concatenate(([0], np.cumsum([len(items) for items in lists]))).astype(np.int64)
-        self.seen_indices = np.array([item for items in lists for item in items], dtype=np.int32)
+        indices = np.array([item for items in lists for item in items], dtype=np.int32)
+        self.fitted = Interactions(users, items, indptr_from_counts(np.array([*map(len, lists)])), indices)
 
     def score_block(self, users):
         return self.scores[users]

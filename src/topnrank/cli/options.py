@@ -124,6 +124,11 @@ class ReadOptions:
     duplicates: str = option(
         "error", "Rows of one user and item: error (events without values: last), last, sum, max or count."
     )
+    keep_order: bool = option(
+        False,
+        "Take items of one moment in the order of the rows of the file; by default nobody knows which came first.",
+        "--keep-order",
+    )
 
     def read(self, path: str, output: "Output") -> "Interactions":
         """The interactions at `path`, or those of the public data set of that name; notes how many rows were merged."""
@@ -137,10 +142,10 @@ class ReadOptions:
         from topnrank.data.readers.request import Request
 
         if path in DATASETS and not Path(path).exists():
-            return Reading(tnr.load_dataset(path, progress=not output.quiet), ())
+            return Reading(tnr.load_dataset(path, keep_order=self.keep_order, progress=not output.quiet), ())
         roles = {role: getattr(self, role) for role in ("user", "item", "rating", "type", "weight", "timestamp")}
         request = Request(roles, separator=self.separator, header=self.header)
-        reading = read_rows(path, request, format=self.format, duplicates=self.duplicates)
+        reading = read_rows(path, request, format=self.format, duplicates=self.duplicates, keep_order=self.keep_order)
         if reading.data.merged_rows:
             self.note_merged(path, reading.data.merged_rows, output)
         return reading

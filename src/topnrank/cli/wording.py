@@ -6,7 +6,7 @@ from functools import cache
 _OWN_OPTIONS = {"num_threads": "threads", "exclude_seen": "keep-seen", "min_user_items": "min-user-items"}
 """Options that have another name than the argument."""
 _OPTIONS = (
-    *("user", "item", "rating", "type", "weight", "timestamp", "format", "separator", "header", "duplicates"),
+    *("user", "item", "rating", "type", "weight", "timestamp", "format", "separator", "header", "duplicates", "ties"),
     *(
         "task",
         "protocol",
@@ -23,6 +23,7 @@ _OPTIONS = (
 _VALUE = r"'[^']*'|-?\d+(?:\.\d+)?(?:e-?\d+)?|True|False|None|\.\.\."
 _WHOLE = (
     ("TopNRank(task='catalog')", "--task catalog"),
+    ("keep_order=True", "--keep-order"),
     ("header=True", "--header"),
     ("header=False", "--no-header"),
     ("relevant=None", "--relevant all"),

@@ -61,12 +61,14 @@ def winners(starts: Int64Array, length: int, criteria: Sequence[NDArray[Any]]) -
 
 
 def totals(rows: "CodedColumns | Interactions", starts: Int64Array) -> dict[str, Any]:
-    """Of each group the sums of ratings and weights and the latest timestamp, by field; None where there are none."""
-    latest = None if rows.timestamps is None else np.maximum.reduceat(rows.timestamps, starts)
+    """Of each group the sums of ratings and weights and time and place of the latest row, by field; None where none are."""
+    clock = [] if rows.timestamps is None else [rows.timestamps]
+    latest = winners(starts, int(rows.places.size), [*clock, rows.places]) if rows.places is not None else starts
     return {
         "ratings": _sums(rows.ratings, starts),
         "weights": _sums(rows.weights, starts),
-        "timestamps": latest,
+        "timestamps": None if rows.timestamps is None else np.maximum.reduceat(rows.timestamps, starts),
+        "places": None if rows.places is None else rows.places[latest],
     }
 
 
@@ -85,7 +87,7 @@ DUPLICATE_RULES = ("error", "last", "sum", "max", "count")
 """How rows of the same user and item (and type) are treated."""
 
 _CODES = ("user_codes", "item_codes")
-_VALUES = ("ratings", "types", "weights", "timestamps")
+_VALUES = ("ratings", "types", "weights", "timestamps", "places")
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +103,8 @@ class CodedColumns:
     type_names: tuple[str, ...] = ()
     weights: Float32Array | None = None
     timestamps: Int64Array | None = None
+    places: Int64Array | None = None
+    """Where each row stood among those that were read"""
 
     def reorder(self, positions: Int64Array) -> Self:
         """The rows at `positions`, in that order."""
@@ -185,7 +189,7 @@ def _arranged(rows: CodedColumns) -> CodedColumns | None:
         columns["item_codes"] = order.cells()
     else:
         columns["item_codes"], columns["types"] = np.divmod(order.cells(), np.int32(len(rows.type_names)))
-    names = ("ratings", "weights", "timestamps")
+    names = ("ratings", "weights", "timestamps", "places")
     columns |= {name: order.of(getattr(rows, name)) for name in names if getattr(rows, name) is not None}
     return replace(rows, **columns)
 

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Self, final
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, final
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +32,31 @@ _DTYPES: Mapping[str, type[np.generic]] = {
     "types": np.int32,
     "weights": np.float32,
     "timestamps": np.int64,
+    "places": np.int64,
 }
+
+
+class Ties(NamedTuple):
+    """Items of one user at one moment: how a split took them, and how many there are."""
+
+    rule: str
+    """As `topnrank.split_last` has it; "together" where the split does not part them"""
+    share: float
+    """Of the items of all users, those that share their moment with another one of the same user"""
+
+    def __str__(self) -> str:
+        told = f"{self.share:.0%} of the rows share their moment with another item of the same user"
+        return f"{told}, and were taken {TAKEN[self.rule]}" if self.share else told
+
+
+TAKEN = {
+    "random": "in random order",
+    "file": "in the order of the file, which may be an artefact",
+    "item": "in the order of item ids, which a model can learn",
+    "error": "as they are",
+    "together": "together",
+}
+"""The rules for ties in words."""
 
 
 @final
@@ -61,11 +85,16 @@ class Interactions:
     """(n_rows,)"""
     timestamps: Int64Array | None = None
     """(n_rows,) seconds, or whatever integer clock the data has."""
+    places: Int64Array | None = None
+    """(n_rows,) where each row stood in the file or frame; only where that was asked for, with keep_order=True. Items of one
+    moment are then taken in this order, by models and by splits with ties="file"."""
     merged_rows: int = 0
     """How many rows the rule for duplicates merged away when the data was read."""
     split: str | None = None
     """How these rows were split from others: "per-user" at random, "last" of each user, or by "time"; None for whole data.
     Models that choose settings on held-out rows hold them out the same way."""
+    ties: "Ties | None" = None
+    """How the split by time that made these rows took items of one moment, and how many there were."""
     n_users: int = field(init=False)
     """Number of users, those without rows included."""
     n_items: int = field(init=False)
@@ -223,6 +252,8 @@ class Interactions:
                 digest.update(b"".join(encoded))
         for name in _DTYPES:
             values = getattr(self, name)
+            if name == "places" and values is None:
+                continue
             digest.update(f"{name} {None if values is None else len(values)}".encode())
             digest.update(b"" if values is None else values.data)
         return digest.hexdigest()
@@ -274,8 +305,9 @@ class Interactions:
         weights: Any = None,
         timestamps: Any = None,
         duplicates: str = "error",
+        keep_order: bool = False,
     ) -> Self:
-        """From arrays or lists of one length: ids are integers or text, see `from_table` for `duplicates`."""
+        """From arrays or lists of one length: ids are integers or text, see `from_table` for the last two arguments."""
         arrays = {
             "user": users,
             "item": items,
@@ -285,7 +317,8 @@ class Interactions:
             "timestamp": timestamps,
         }
         present = {name: values for name, values in arrays.items() if values is not None}
-        return cls.from_frame(present, columns=Columns(**{name: name for name in present}), duplicates=duplicates)
+        columns = Columns(**{name: name for name in present})
+        return cls.from_frame(present, columns=columns, duplicates=duplicates, keep_order=keep_order)
 
     @classmethod
     def from_frame(
@@ -300,11 +333,12 @@ class Interactions:
         weight: str | None = None,
         timestamp: str | None = None,
         duplicates: str = "error",
+        keep_order: bool = False,
     ) -> Self:
         """From a pandas, polars, Arrow or DuckDB frame or a dict of arrays.
 
         Columns that are not named are found by their usual names; `columns` names all there are to use, and then
-        nothing is guessed. See `from_table` for `duplicates`.
+        nothing is guessed. See `from_table` for the last two arguments.
         """
         given = {"user": user, "item": item, "rating": rating, "type": type, "weight": weight, "timestamp": timestamp}
         table = as_table(frame)
@@ -312,7 +346,7 @@ class Interactions:
             columns = resolve_columns(table.column_names, given)
         elif named := [role for role, name in given.items() if name is not None]:
             raise ParameterError(f"columns names all columns, but {named[0]} is given too; leave one of them out")
-        return cls.from_table(table, columns, duplicates=duplicates)
+        return cls.from_table(table, columns, duplicates=duplicates, keep_order=keep_order)
 
     @classmethod
     def from_table(
@@ -323,6 +357,7 @@ class Interactions:
         source: str = "frame",
         duplicates: str = "error",
         locate: Locate | None = None,
+        keep_order: bool = False,
     ) -> Self:
         """From an Arrow table.
 
@@ -339,12 +374,17 @@ class Interactions:
             `merged_rows` counts what was merged.
         locate
             Describes a 0-based row in error messages; "<source>, row <number from 1>" when None.
+        keep_order
+            Whether the order of the rows says which of a user's items of one moment came first (`places`, 8 bytes a row).
         """
         one_of("duplicates", duplicates, DUPLICATE_RULES)
         where = locate or rows_of(source)
         given = [table]
         del table  # the columns are freed one by one
-        return cls._of_rows(rows_of_table(given.pop(), columns, source=source, locate=where), duplicates, where)
+        rows = rows_of_table(given.pop(), columns, source=source, locate=where)
+        if keep_order:
+            rows = replace(rows, places=np.arange(len(rows.user_codes)))
+        return cls._of_rows(rows, duplicates, where)
 
     @classmethod
     def from_scipy(
@@ -382,7 +422,9 @@ class Interactions:
     def _of_rows(cls, rows: CodedColumns, duplicates: str, locate: Locate) -> Self:
         rows, merged = unique_rows(rows, duplicates, locate)
         indptr = np.searchsorted(rows.user_codes, np.arange(len(rows.users) + 1, dtype=np.int32))  # they are sorted
-        columns = {name: getattr(rows, name) for name in ("ratings", "types", "type_names", "weights", "timestamps")}
+        columns = {
+            name: getattr(rows, name) for name in ("ratings", "types", "type_names", "weights", "timestamps", "places")
+        }
         return cls(rows.users, rows.items, indptr, rows.item_codes, merged_rows=merged, **columns)
 
 

@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 
 from topnrank._checks import one_of
 from topnrank._typing import BoolArray, IdArray, Int64Array
+from topnrank.data.duplicates import winners
 from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError
 from topnrank.rng import mix, stream
 
 _Words = NDArray[np.uint64]
-TIES = ("random", "item", "error")
-"""Rules for the items of one user at one moment: in random order, ascending by item id, or not allowed."""
+TIES = ("random", "file", "item", "error")
+"""Rules for the items of one user at one moment: in random order, as in the file, ascending by item id, or not allowed."""
 FAR_FROM_HALF = 0.1
 """Where the share of steps to a larger item id is further than this from one half, ids tell something of the order."""
 
@@ -53,13 +54,18 @@ class TimedItems:
     """Where the first row of the item stands in the data"""
     users: Int64Array
     times: Int64Array
+    places: Int64Array | None = None
+    """Where the latest row stood in the file, as far as that is known"""
 
     @classmethod
     def of(cls, data: Interactions, times: Int64Array) -> Self:
         """The distinct items of each user."""
         rows = np.flatnonzero(data.pair_starts)
         latest = np.maximum.reduceat(times, rows) if len(rows) else times
-        return cls(rows, data.user_index[rows].astype(np.int64), latest)
+        places = data.places
+        if places is not None:
+            places = places[winners(rows, len(places), [times, places])]
+        return cls(rows, data.user_index[rows].astype(np.int64), latest, places)
 
     def tied(self) -> BoolArray:
         """(n,) whether the user has another item of the same moment."""
@@ -69,6 +75,16 @@ class TimedItems:
         tied[order[1:]] |= same
         tied[order[:-1]] |= same
         return tied
+
+    def tied_share(self) -> float:
+        """The share of them that have."""
+        times, n_users = self.times - self.times.min(), int(self.users.max()) + 1
+        if n_users * (int(times.max()) + 1) >= 2**63:
+            return float(self.tied().mean())
+        keys = np.sort(self.users * (times.max() + 1) + times)  # much faster than to sort by both
+        same = np.zeros(keys.size + 1, np.bool_)
+        same[1:-1] = keys[1:] == keys[:-1]
+        return float((same[1:] | same[:-1]).mean())
 
 
 def oldest_first(data: Interactions, events: TimedItems, ties: str, seed: int) -> Int64Array:
@@ -82,9 +98,20 @@ def oldest_first(data: Interactions, events: TimedItems, ties: str, seed: int) -
             f"{user!r} at timestamp {events.times[first]}; give finer timestamps, or ties='random'"
         )
     keys = events.times, events.users
+    if ties == "file":
+        if events.places is None:
+            raise DataError(
+                "ties='file' needs the order of the rows, which these data do not keep; read them with keep_order=True"
+            )
+        return np.lexsort((events.places, *keys))
     if ties == "random":
         return np.lexsort((pair_draws(data, events.rows, seed, "items of one moment"), *keys))
     return np.lexsort(keys)
+
+
+def rule_of_ties(data: Interactions) -> str:
+    """How items of one moment are taken where nobody says: as in the file if that is known, else in random order."""
+    return "random" if data.places is None else "file"
 
 
 @dataclass(frozen=True)

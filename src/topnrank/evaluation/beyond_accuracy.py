@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from topnrank._csr import row_owner
 from topnrank._typing import BoolArray, Float32Array, Float64Array, Int64Array, IntArray
 from topnrank.evaluation.labels import Ranker
 from topnrank.evaluation.metrics import Metric
@@ -72,7 +73,7 @@ class TopLists:
 
         `item_counts` are those of all training data, where `model` knows only a part of the users.
         """
-        n_items = len(model.item_map)
+        n_items = len(model.fitted.items)
         shown = {metric.cut: np.zeros(n_items, np.bool_) for metric in metrics if metric.kind == "coverage"}
         wanted = {(metric.kind, metric.cut) for metric in metrics if metric.kind in ("novelty", "popularity")}
         if not wanted:
@@ -120,16 +121,16 @@ def needs_item_counts(metrics: Sequence[Metric]) -> bool:
 
 def training_users(model: Ranker) -> ItemCounts:
     """Training users of each item, and of all; rows of one pair count once."""
-    owner = np.repeat(np.arange(len(model.user_map)), np.diff(model.seen_indptr))
-    pairs = np.unique(owner * len(model.item_map) + model.seen_indices)
-    counts = np.bincount(pairs % len(model.item_map), minlength=len(model.item_map))
-    return ItemCounts(counts.astype(np.float64), int((np.diff(model.seen_indptr) > 0).sum()))
+    known = model.fitted
+    pairs = np.unique(row_owner(known.indptr) * len(known.items) + known.indices)
+    counts = np.bincount(pairs % len(known.items), minlength=len(known.items))
+    return ItemCounts(counts.astype(np.float64), int((np.diff(known.indptr) > 0).sum()))
 
 
 def _profiles(model: Ranker, users: Int64Array, seen_by: Float64Array) -> Float64Array:
     """(n_users,) mean of `seen_by` over each user's training items; NaN without any."""
-    owner = np.repeat(np.arange(len(model.user_map)), np.diff(model.seen_indptr))
-    sums = np.bincount(owner, weights=seen_by[model.seen_indices], minlength=len(model.user_map))
-    means = np.full(len(sums), np.nan)
-    np.divide(sums, np.diff(model.seen_indptr), out=means, where=np.diff(model.seen_indptr) > 0)
+    known = model.fitted
+    sums = np.bincount(row_owner(known.indptr), weights=seen_by[known.indices], minlength=len(known.users))
+    sizes, means = np.diff(known.indptr), np.full(len(sums), np.nan)
+    np.divide(sums, sizes, out=means, where=sizes > 0)
     return np.asarray(means[users])

@@ -92,14 +92,13 @@ def evaluate(
             ranking = rank_catalog(model, labels, wanted, exclude_seen=exclude_seen)
     check_rows_left(len(labels.items), ranking.n_seen)
     counted, per_user = user_values(ranking, wanted)
-    defined = {name: int((~np.isnan(values)).sum()) for name, values in per_user.items()}
     means = means_over(per_user, counted)
     coverage = {metric.name: ranking.top.coverage(metric.cut) for metric in wanted if metric.kind == "coverage"}
     n_users = int(counted.sum())
     tested, has_rows = np.unique(labels.items[labels.items >= 0]), np.ones(len(labels.users), np.bool_)
-    if len(model.seen_indices):
-        has_rows = np.diff(model.seen_indptr)[labels.users] > 0
-        tested = tested[~np.isin(tested, model.seen_indices)]
+    known = model.fitted
+    if len(known.indices):
+        has_rows, tested = np.diff(known.indptr)[labels.users] > 0, tested[~np.isin(tested, known.indices)]
     return Evaluation(
         values={metric.name: (means | coverage)[metric.name] for metric in wanted},
         per_user=per_user,
@@ -113,11 +112,12 @@ def evaluate(
         n_unknown_users=matched.n_unknown_users,
         n_unknown_items=matched.n_unknown_items,
         n_users_without_rows=int((counted & ~has_rows).sum()),
-        n_items_without_rows=len(tested) if len(model.seen_indices) else 0,
+        n_items_without_rows=len(tested) if len(known.indices) else 0,
         known=means_over(per_user, has_rows) | coverage,
         n_seen=ranking.n_seen,
-        undefined={name: n_users - count for name, count in defined.items() if count < n_users},
+        undefined={name: gap for name, values in per_user.items() if (gap := n_users - int((~np.isnan(values)).sum()))},
         asked=asked,
+        ties=test.ties,
     )
 
 

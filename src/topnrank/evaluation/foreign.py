@@ -13,7 +13,7 @@ from typing import Any, Protocol, Self, final, runtime_checkable
 import numpy as np
 
 from topnrank._csr import indptr_from_counts
-from topnrank._typing import Float32Array, IdArray, Int32Array, Int64Array, IntArray
+from topnrank._typing import Float32Array, IdArray, Int64Array, IntArray
 from topnrank.data.columns import Column, numbers, rows_of
 from topnrank.data.frames import ArrowStream, as_table, resolve_columns
 from topnrank.data.ids import IdMap
@@ -55,13 +55,8 @@ class CompetitorRanker:
     """A fitted competitor as `topnrank.evaluation.evaluate` wants it: users and items are those of the training data."""
 
     competitor: Any
-    user_map: IdMap
-    """Ids of all users of the training data"""
-    item_map: IdMap
-    """Ids of all items of the training data"""
-    seen_indptr: Int64Array
-    """With `seen_indices`: CSR of the training items of each user"""
-    seen_indices: Int32Array
+    fitted: Interactions
+    """The training rows, each pair once"""
 
     @classmethod
     def fit(cls, competitor: Competitor, train: Interactions) -> Self:
@@ -72,20 +67,19 @@ class CompetitorRanker:
     @classmethod
     def of(cls, fitted: Any, train: Interactions) -> Self:
         """A competitor that was fitted on `train`."""
-        pairs = train.take(train.pair_starts)
-        return cls(fitted, train.users, train.items, pairs.indptr, pairs.indices)
+        return cls(fitted, train.take(train.pair_starts))
 
     def score_pairs(self, users: IntArray, items: IntArray) -> Float32Array:
         """Scores of pairs given by number, as 32-bit numbers."""
-        ids = self.user_map.ids[users], self.item_map.ids[items]
+        ids = self.fitted.users.ids[users], self.fitted.items.ids[items]
         scores = np.asarray(self.competitor.score(*ids))
         return self._checked(scores, (len(users),), *ids)
 
     def score_block(self, users: IntArray) -> Float32Array:
         """(len(users), n_items) scores of all items."""
-        n_items = len(self.item_map)
+        n_items = len(self.fitted.items)
         if isinstance(self.competitor, FullScorer):
-            ids = self.user_map.ids[users], self.item_map.ids
+            ids = self.fitted.users.ids[users], self.fitted.items.ids
             return self._checked(np.asarray(self.competitor.score_all(*ids)), (len(users), n_items), *ids)
         block = np.empty((len(users), n_items), np.float32)
         size = max(1, _PAIRS // n_items)
@@ -118,11 +112,8 @@ class CompetitorRanker:
 class RankedLists:
     """Lists made elsewhere; an item that is not in a user's list is not found."""
 
-    user_map: IdMap
-    item_map: IdMap
-    seen_indptr: Int64Array
-    """With `seen_indices`: CSR of the training items of each user; empty where no training rows were given"""
-    seen_indices: Int32Array
+    fitted: Interactions
+    """The training rows of these users; none where none were given"""
     indptr: Int64Array
     """With `items` and `scores`: CSR of the lists"""
     items: Int64Array
@@ -151,8 +142,8 @@ class RankedLists:
         order = np.argsort(user_codes, kind="stable")
         indptr = indptr_from_counts(np.bincount(user_codes, minlength=len(lists)))
         if train is None:
-            nothing = np.zeros(len(lists) + 1, np.int64), np.empty(0, np.int32)
-            return cls(lists, listed, *nothing, indptr, item_codes[order].astype(np.int64), scores[order])
+            nothing = Interactions(lists, listed, np.zeros(len(lists) + 1, np.int64), np.empty(0, np.int32))
+            return cls(nothing, indptr, item_codes[order].astype(np.int64), scores[order])
         catalog, numbers_of_items = IdMap.encode(np.concatenate([train.items.ids, listed.ids]))
         mine = train.users.index(lists.ids)
         rows = train.take(train.pair_starts)
@@ -163,11 +154,12 @@ class RankedLists:
         seen_indptr = indptr_from_counts(np.array([len(one) for one in kept], np.int64))
         in_train, in_lists = numbers_of_items[: train.n_items], numbers_of_items[train.n_items :]
         items = in_lists[item_codes[order]].astype(np.int64)
-        return cls(lists, catalog, seen_indptr, in_train[seen].astype(np.int32), indptr, items, scores[order])
+        known = Interactions(lists, catalog, seen_indptr, in_train[seen].astype(np.int32))
+        return cls(known, indptr, items, scores[order])
 
     def score_block(self, users: IntArray) -> Float32Array:
         """(len(users), n_items) scores; the lowest for what is not in a list."""
-        block = np.full((len(users), len(self.item_map)), -np.inf, np.float32)
+        block = np.full((len(users), len(self.fitted.items)), -np.inf, np.float32)
         for row, user in enumerate(np.asarray(users).tolist()):
             mine = slice(self.indptr[user], self.indptr[user + 1])
             block[row, self.items[mine]] = self.scores[mine]
@@ -180,8 +172,8 @@ class RankedLists:
 
     def only_listed(self, labels: Labels) -> Labels:
         """The labels with -1 for items that are not in the list of their user."""
-        width = len(self.item_map)
-        listed = np.repeat(np.arange(len(self.user_map)), np.diff(self.indptr)) * width + self.items
+        width = len(self.fitted.items)
+        listed = np.repeat(np.arange(len(self.fitted.users)), np.diff(self.indptr)) * width + self.items
         found = np.isin(labels.users[labels.owner] * width + labels.items, listed)
         return replace(labels, items=np.where(found, labels.items, -1))
 
@@ -189,7 +181,7 @@ class RankedLists:
 def as_ranker(model: Any, train: Any) -> Ranker:
     """What `evaluate` ranks with: a model of this library, a fitted competitor, or lists made elsewhere."""
     rows = None if train is None else as_interactions(train, "evaluate: train")
-    if hasattr(model, "score_block") and hasattr(model, "user_map"):
+    if hasattr(model, "score_block") and hasattr(model, "fitted"):
         ranker: Ranker = model
         return ranker
     if isinstance(model, ArrowStream):

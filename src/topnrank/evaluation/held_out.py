@@ -6,8 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from topnrank._typing import Float32Array, Float64Array, Int32Array, Int64Array, IntArray
-from topnrank.data.ids import IdMap
+from topnrank._typing import Float32Array, Float64Array, Int64Array, IntArray
 from topnrank.data.interactions import Interactions
 from topnrank.errors import ParameterError
 from topnrank.evaluation.evaluate import user_values
@@ -25,10 +24,7 @@ FEWEST_USERS = 50
 class _Scored:
     """Scores of some users, with the training rows that are no candidates: all that ranking needs of a model."""
 
-    user_map: IdMap
-    item_map: IdMap
-    seen_indptr: Int64Array
-    seen_indices: Int32Array
+    fitted: Interactions
     block: Float32Array
 
     def score_block(self, users: IntArray) -> Float32Array:
@@ -59,7 +55,7 @@ class HeldOut:
             )
         counted = np.bincount(held_out.user_index, weights=liked, minlength=held_out.n_users) > 0
         rows = counted[held_out.user_index]
-        known = _Scored(train.users, train.items, train.indptr, train.indices, np.empty((0, 0), np.float32))
+        known = _Scored(train, np.empty((0, 0), np.float32))
         matched = match(known, held_out.take(rows), liked[rows], graded=wanted.kind in GRADED)
         return cls(known, matched.labels, wanted)
 
@@ -82,7 +78,7 @@ class HeldOut:
     def of_users(self, candidates: Callable[[Int64Array], Iterable[Float32Array]]) -> Float64Array:
         """(n_candidates, n_users) the metric of each user."""
         values: list[list[Float64Array]] = []
-        size = users_at_once(len(self.known.item_map))
+        size = users_at_once(len(self.known.fitted.items))
         for first in range(0, self.n_users, size):
             part = self.labels.between(first, min(first + size, self.n_users))
             rankings = (

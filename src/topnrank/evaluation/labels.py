@@ -13,24 +13,32 @@ from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError
 
 
+class TrainingRows(Protocol):
+    """What a model was trained on: the fitted state of a model of this library, or `Interactions`."""
+
+    @property
+    def users(self) -> IdMap:
+        """Ids of the users the model knows."""
+
+    @property
+    def items(self) -> IdMap:
+        """Ids of the items the model knows: its catalog."""
+
+    @property
+    def indptr(self) -> Int64Array:
+        """(n_users + 1,) where the training rows of each user start in `indices`."""
+
+    @property
+    def indices(self) -> Int32Array:
+        """(n_rows,) items of the training rows."""
+
+
 class Ranker(Protocol):
     """What evaluation needs of a fitted model; users and items are indices in the model's own maps."""
 
     @property
-    def user_map(self) -> IdMap:
-        """Ids of the users the model knows."""
-
-    @property
-    def item_map(self) -> IdMap:
-        """Ids of the items the model knows: its catalog."""
-
-    @property
-    def seen_indptr(self) -> Int64Array:
-        """(n_users + 1,) where the training rows of each user start in `seen_indices`."""
-
-    @property
-    def seen_indices(self) -> Int32Array:
-        """(n_rows,) items of the training rows."""
+    def fitted(self) -> TrainingRows:
+        """What it was trained on."""
 
     def score_block(self, users: IntArray) -> Float32Array:
         """Scores of all items, (len(users), n_items)."""
@@ -117,7 +125,7 @@ def match(
     """
     gain, stop = _grades(test, relevant, highest) if graded else (np.zeros(len(test)), np.zeros(len(test)))
     has_rows = np.diff(test.indptr) > 0
-    users = np.where(has_rows, model.user_map.index(test.users.ids), -1)
+    users = np.where(has_rows, model.fitted.users.index(test.users.ids), -1)
     known = users >= 0
     pairs = np.flatnonzero(test.pair_starts)
     chosen = known[test.user_index[pairs]]
@@ -125,7 +133,7 @@ def match(
     used = np.flatnonzero(np.bincount(test.indices[rows], minlength=test.n_items))
     item_ids = test.items.ids[used]
     number = np.full(test.n_items, -1, np.int64)
-    number[used] = model.item_map.index(item_ids)
+    number[used] = model.fitted.items.index(item_ids)
     sizes = np.bincount(test.user_index[rows], minlength=test.n_users)[known]
     columns = (
         np.maximum.reduceat(values, pairs)[chosen] if len(pairs) else values for values in (relevant, gain, stop)
@@ -150,9 +158,9 @@ def _grades(test: Interactions, relevant: Float64Array, highest: float | None) -
 def check_overlap(model: Ranker, test: Interactions, matched: Matched) -> None:
     """Raise DataError if the model knows no test user, or no item of those it knows."""
     if not len(matched.user_ids):
-        kind, example, known = "user", test.users.ids.item(int(test.user_index[0])), model.user_map.ids
+        kind, example, known = "user", test.users.ids.item(int(test.user_index[0])), model.fitted.users.ids
     elif matched.n_unknown_items == len(matched.item_ids):
-        kind, example, known = "item", matched.item_ids.item(0), model.item_map.ids
+        kind, example, known = "item", matched.item_ids.item(0), model.fitted.items.ids
     else:
         return
     mine = repr(known.item(0)) if len(known) else "none at all"

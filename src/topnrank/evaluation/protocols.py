@@ -73,7 +73,7 @@ def rank_catalog(
 
     Test items the model does not know are in no list, but count as relevant items not found.
     """
-    n_users, n_items = len(labels.users), len(model.item_map)
+    n_users, n_items = len(labels.users), len(model.fitted.items)
     size = users_at_once(n_items)
     top = TopLists.of(metrics, model, labels.users, item_counts)
     parts, n_seen = [], 0
@@ -104,7 +104,7 @@ def _score_block(model: Ranker, users: Int64Array, *, exclude_seen: bool) -> Flo
         row, item = np.argwhere(np.isnan(block))[0]
         raise _nan_error(model, int(users[row]), int(item))
     if exclude_seen:
-        mask_seen(block, model.seen_indptr, model.seen_indices, users)
+        mask_seen(block, model.fitted.indptr, model.fitted.indices, users)
     return block
 
 
@@ -175,6 +175,6 @@ def own_values(
 
 def _nan_error(model: Ranker, user: int, item: int) -> DivergenceError:
     return DivergenceError(
-        f"{type(model).__name__} gives NaN as the score of user {model.user_map.ids.item(user)!r} and item "
-        f"{model.item_map.ids.item(item)!r}; fit it again with a smaller learning rate"
+        f"{type(model).__name__} gives NaN as the score of user {model.fitted.users.ids.item(user)!r} and item "
+        f"{model.fitted.items.ids.item(item)!r}; fit it again with a smaller learning rate"
     )

@@ -7,6 +7,7 @@ from typing import Any, final
 from topnrank._checks import one_of
 from topnrank._html import html_table
 from topnrank._typing import Float64Array, IdArray
+from topnrank.data.interactions import Ties
 from topnrank.errors import DataError
 from topnrank.evaluation.metrics import METRICS, NOTES
 
@@ -60,6 +61,8 @@ class Evaluation:
 
     asked: str = ""
     """What a model with several scores was asked for, in words."""
+    ties: Ties | None = None
+    """Of rows that a split by time made: how it took items of one moment, and how many there were."""
 
     def __post_init__(self) -> None:
         if not self.n_users:
@@ -101,6 +104,7 @@ class Evaluation:
                 "tied scores count with the expected value under random order",
                 *(f"{kind} is a function of the caller, ties in random order" for kind in kinds if kind not in METRICS),
                 *([self.asked] if self.asked else []),
+                *([str(self.ties)] if self.ties is not None else []),
             ]
         )
         second = (

@@ -12,8 +12,8 @@ import numpy as np
 
 from topnrank._checks import require_fraction, require_integer, require_number
 from topnrank._typing import BoolArray, Int64Array
-from topnrank.data.interactions import Interactions
-from topnrank.data.order import TimedItems, id_words, oldest_first, pair_draws, times_of
+from topnrank.data.interactions import Interactions, Ties
+from topnrank.data.order import TimedItems, id_words, oldest_first, pair_draws, rule_of_ties, times_of
 from topnrank.errors import DataError, ParameterError
 from topnrank.rng import mix, stream
 
@@ -60,14 +60,15 @@ def hold_out(
     if by == "per-user":
         order = np.lexsort((pair_draws(data, pairs, seed), owners))
     else:
-        order = oldest_first(data, TimedItems.of(data, times_of(data, "hold_out", "per-user")), "random", seed)
+        events = TimedItems.of(data, times_of(data, "hold_out", "per-user"))
+        order = oldest_first(data, events, rule_of_ties(data), seed)
     return _parts(data, _last_of_each(order, counts, n_test), "at least 3 items")
 
 
 def _hold_out_latest(data: Interactions, share: float, users: int, seed: int) -> Split | None:
     """`hold_out` by time."""
     try:
-        train, rest = split_time(data, test=share)
+        train, rest = _cut(data, share)
     except DataError:  # most rows are of one moment
         return None
     both = (np.diff(train.indptr) > 0) & (np.diff(rest.indptr) > 0)
@@ -95,9 +96,9 @@ def split_last(data: Interactions, *, test: int = 1, ties: str = "random", seed:
     test
         Items of each user.
     ties
-        Which of a user's items of one moment is the later one: "random" (drawn from `seed` and the ids alone), "item" (the
-        larger item id: a model could learn that, see `order_facts`), or "error" where there are such items. The order of
-        the rows in a file is not kept; to go by it, number the rows and name that column as the timestamp.
+        Which of a user's items of one moment is the later one: "random" (drawn from `seed` and the ids alone), "file" (the
+        one further down in the file, of data that were read with keep_order=True), "item" (the larger item id: a model could
+        learn that, see `order_facts`), or "error" where there are such items.
     seed
         Another seed, another random order.
     """
@@ -108,13 +109,15 @@ def split_last(data: Interactions, *, test: int = 1, ties: str = "random", seed:
     counts = np.bincount(events.users, minlength=data.n_users)
     n_test = np.minimum(int(test), np.maximum(counts - 1, 0))
     chosen = _last_of_each(oldest_first(data, events, ties, seed), counts, n_test)
-    return _parts(data, chosen, f"test={test}, and every user keeps an item in train", "last")
+    parts = _parts(data, chosen, f"test={test}, and every user keeps an item in train", "last")
+    return _with_ties(parts, Ties(ties, events.tied_share()))
 
 
 def split_last_session(data: Interactions, *, gap: float) -> Split:
     """The last session of each user with two or more goes to the test part.
 
-    A session ends where more than `gap` seconds (units of the timestamps) pass before the user's next item.
+    A session ends where more than `gap` seconds (units of the timestamps) pass before the user's next item; items of one
+    moment are of one session, so that no rule for ties is needed.
     """
     require_number("gap", gap, above=0)
     events = TimedItems.of(data, times_of(data, "split_last_session", "split_per_user"))
@@ -128,7 +131,8 @@ def split_last_session(data: Interactions, *, gap: float) -> Split:
     first[users[::-1]] = session[::-1]
     chosen = np.zeros(len(order), np.bool_)
     chosen[order] = (session == last[users]) & (last[users] > first[users])
-    return _parts(data, chosen, f"gap={gap:g}, and every user keeps a session in train", "last")
+    parts = _parts(data, chosen, f"gap={gap:g}, and every user keeps a session in train", "last")
+    return _with_ties(parts, Ties("together", events.tied_share()))
 
 
 def split_time(data: Interactions, *, test: float = 0.2, at: int | str | date | None = None) -> Split:
@@ -144,9 +148,13 @@ def split_time(data: Interactions, *, test: float = 0.2, at: int | str | date | 
         First timestamp of the test part; `test` is then not used. Where timestamps are seconds since 1970, as dates in files
         become, it may be a date or a moment, such as "2026-01-01" or "2026-01-01T12:00" (UTC).
     """
+    parts = _cut(data, test, _seconds(at) if isinstance(at, str | date) else at)
+    return _with_ties(parts, Ties("together", TimedItems.of(data, times_of(data, "", "")).tied_share()))
+
+
+def _cut(data: Interactions, test: float, at: int | None = None) -> Split:
+    """`split_time`, which says nothing of ties."""
     timestamps = times_of(data, "split_time", "split_per_user")
-    if isinstance(at, str | date):
-        at = _seconds(at)
     if at is None:
         require_fraction("test", test)
         n_train = min(len(timestamps) - math.floor(len(timestamps) * test + 1e-9), len(timestamps) - 1)
@@ -187,3 +195,9 @@ def _parts(data: Interactions, chosen: BoolArray, rule: str, by: str | None = No
     rows = chosen[np.cumsum(data.pair_starts) - 1]
     train, test = data.take(~rows), data.take(rows)
     return replace(train, split=data.split or by), replace(test, split=data.split or by)
+
+
+def _with_ties(parts: Split, ties: Ties) -> Split:
+    """The parts, which keep what the first split by time said of ties."""
+    train, test = parts
+    return replace(train, ties=train.ties or ties), replace(test, ties=test.ties or ties)

@@ -62,6 +62,7 @@ _FORMS = {
     "seen_values": _Form(""),
     "seen_weights": _Form(""),
     "seen_times": _Form("", np.int64),
+    "seen_places": _Form("", np.int64),
     COUNTS: _Form("scales", np.int32),
     TARGETS: _Form("", np.int32),
     VALUES: _Form(""),

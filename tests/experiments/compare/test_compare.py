@@ -99,6 +99,10 @@ def test_the_last_session_the_rule_for_ties_and_the_control_of_ids():
     assert "item-id-order" not in compare([EASE()], tied, split="last", **settings).models
     with pytest.raises(DataError, match="share their moment"):
         compare([EASE()], tied, split="last", ties="error", **settings)
+    kept = Interactions.from_arrays(users, items, timestamps=[0] * len(times), keep_order=True)
+    told = compare([EASE()], kept, split="last", ties="file", **settings).facts["order"]
+    assert "100% of the rows share their moment" in told
+    assert "taken in the order of the file" in told
 
 
 def test_the_protocol_is_what_the_models_are_trained_for():

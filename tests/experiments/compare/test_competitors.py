@@ -39,7 +39,7 @@ def test_blocks_are_scored_in_parts(monkeypatch):
 def test_rows_of_several_types_are_seen_once():
     rows = Interactions.from_arrays([1, 1, 1, 2], [1, 1, 2, 1], types=["a", "b", "a", "a"])
     ranker = CompetitorRanker.fit(Scores(np.zeros), rows)
-    assert (ranker.seen_indptr.tolist(), ranker.seen_indices.tolist()) == ([0, 2, 3], [0, 1, 0])
+    assert (ranker.fitted.indptr.tolist(), ranker.fitted.indices.tolist()) == ([0, 2, 3], [0, 1, 0])
 
 
 @pytest.mark.parametrize(

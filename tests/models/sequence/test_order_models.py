@@ -1,11 +1,16 @@
 """Transitions, NextItemRidge and ItemIdOrder beyond the conformance suite."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 import topnrank as tnr
 from topnrank import DataError, Interactions, ItemIdOrder, NextItemRidge, ParameterError, Transitions
+from topnrank.models.sequence._sequence_kernel import Links
+from topnrank.models.sequence.choice import HeldOutNext
+from topnrank.models.sequence.parts import Part
 
 GIVEN = {"distance_power": 1.0, "smoothing": 0.3, "popularity": 0.0, "head_share": 0.8, "head_decay": 0.5}
 RIDGE = {
@@ -98,6 +103,45 @@ def test_items_of_one_moment_have_no_direction():
     model = Transitions(**GIVEN).fit(data)
     up, down = model.score_history(np.array([0]), None)[1], model.score_history(np.array([1]), None)[0]
     assert up == pytest.approx(down, abs=0.2)
+
+
+def test_items_of_one_moment_go_in_the_order_of_the_file_where_it_is_kept():
+    data = chains()
+    users, items = data.user_index, data.indices
+    order = np.lexsort((data.timestamps, users))
+    rows = {"users": users[order], "items": items[order], "timestamps": np.zeros(len(data))}
+    kept = Interactions.from_arrays(**rows, keep_order=True)
+    for model in (Transitions(**GIVEN), NextItemRidge(**RIDGE, transitions=0.0)):
+        expected = model.fit(data).score_block(np.arange(5))
+        assert_allclose(model.fit(kept).score_block(np.arange(5)), expected, rtol=1e-5, atol=1e-6)
+        half = kept.take(np.arange(len(kept)) % 8 < 6)
+        model.fit(half).partial_fit(Interactions.from_arrays([0, 0], [28, 29], timestamps=[0, 0], keep_order=True))
+        assert model.recommend(history=[3, 10], n=1)["item"].to_pylist() == [11]
+
+
+def test_after_a_split_by_time_settings_are_chosen_on_the_latest_rows():
+    rng = np.random.default_rng(0)
+    users, weeks = np.repeat(np.arange(400), 4), rng.integers(0, 5, 1600)
+    items = 20 * weeks + np.minimum(rng.geometric(0.3, 1600), 20)  # what is popular changes from week to week
+    times = 604800 * weeks + rng.integers(0, 604800, 1600)
+    data = Interactions.from_arrays(users, items, timestamps=times, duplicates="last")
+    train = tnr.split_time(data, test=0.1)[0]
+    model = Transitions(recent_popularity="auto").fit(train)
+    whole = Transitions(recent_popularity="auto").fit(replace(train, split=None))
+    assert model.settings_["recent_popularity"] > whole.settings_["recent_popularity"]
+    held = HeldOutNext.latest(model.timeline(model.weighted(train)[0]))
+    assert held.rest.times.max() < train.timestamps.max()
+    bias, past = rng.random(held.rest.n_items), np.zeros((len(held.rest.rows), 1))
+    links = Links(np.zeros(held.rest.n_items + 1, np.int64), np.empty(0, np.int32), np.empty(0, np.float32))
+    values = held.of_users([Part(links, bias, past)], [[1.0]])[0]
+    events = held.rest.events
+    for number in range(0, held.users.size, 7):
+        user, wanted = held.users[number], held.wanted[held.owners == number]
+        seen = events.items[events.indptr[user] : events.indptr[user + 1]]
+        order = [item for item in np.argsort(-bias) if item not in seen or item in wanted][:10]
+        gains = [1 / np.log2(place + 2) for place, item in enumerate(order) if item in wanted]
+        ideal = sum(1 / np.log2(place + 2) for place in range(min(10, wanted.size)))
+        assert values[number] == pytest.approx(sum(gains) / ideal)
 
 
 def test_a_pause_weakens_what_came_before():

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from topnrank.kernels.jit import threads
 from topnrank.models.sequence import reference
-from topnrank.models.sequence.choice import HeldOutLast, coordinate_search
+from topnrank.models.sequence.choice import HeldOutNext, coordinate_search
 from topnrank.models.sequence.counts import count
 from topnrank.models.sequence.links import LinkScores, links_of, side_by_side
 from topnrank.models.sequence.next_item_ridge import climb
@@ -135,7 +135,7 @@ def test_scores_are_sums_over_the_past():
 
 def test_held_out_items_are_the_last_and_ranked_without_the_others():
     line = timeline(seed=4, plain=True)
-    held = HeldOutLast.of(line)
+    held = HeldOutNext.of(line)
     rest, events = held.rest.events, line.events
     sizes = np.diff(events.indptr)
     assert_array_equal(held.users, np.flatnonzero(sizes >= 3))
@@ -153,7 +153,7 @@ def test_held_out_items_are_the_last_and_ranked_without_the_others():
 
 
 def test_sums_of_parts_are_judged_as_one_by_one():
-    held = HeldOutLast.of(timeline(seed=4, plain=True))
+    held = HeldOutNext.of(timeline(seed=4, plain=True))
     rest = held.rest
     parts = [Part(count(rest, window, 1.0), np.arange(ITEMS) / 10, np.ones((len(rest.rows), 1))) for window in (1, 3)]
     both = summed([parts[0], parts[1].times(0.5)])
@@ -163,7 +163,7 @@ def test_sums_of_parts_are_judged_as_one_by_one():
 
 def test_no_user_has_items_enough():
     values = (np.ones(2, np.float32),) * 3
-    assert HeldOutLast.of(line_of(np.zeros(2, int), np.arange(2), values, 1, 2)) is None
+    assert HeldOutNext.of(line_of(np.zeros(2, int), np.arange(2), values, 1, 2)) is None
 
 
 def test_the_head_counts_most_and_the_tail_shares_evenly():

@@ -1,6 +1,6 @@
 """`topnrank compare`."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from topnrank._checks import one_of
@@ -144,7 +144,9 @@ class ExperimentOptions:
         metavar="NUMBER|FILE",
         show_default="0.5 per-user, 1 last, 1800 last-session, 0.2 time",
     )
-    ties: str = option("random", "With --split last, items of one moment: random, item (by id) or error.")
+    ties: str = option(
+        "random", "With --split last, items of one moment: random, file (as its rows), item (by id) or error."
+    )
     seed: int = option(0, "Seed of the first split.")
     controls: bool = option(
         True,
@@ -236,6 +238,7 @@ def compare(
     for path in report.files().values():
         require_writable(path)
     arguments = experiment.arguments(fixed=fixed) | metrics.arguments() | asdict(execution)
+    reading = replace(reading, keep_order=reading.keep_order or experiment.ties == "file")
     data = models.read_data(reading, filters, experiment.test, output)
     if report.reference is not None:  # refused before the work, not after it
         times = (data[0] if isinstance(data, tuple) else data).timestamps is not None

@@ -56,7 +56,9 @@ class Fetched:
     """The published checksum of a new archive, which it has; None where none is published."""
 
 
-def load_dataset(name: str, *, min_user_items: int | None = None, **fetching: Unpack[Fetching]) -> Interactions:
+def load_dataset(
+    name: str, *, min_user_items: int | None = None, keep_order: bool = False, **fetching: Unpack[Fetching]
+) -> Interactions:
     """A public data set as Interactions, fetched on first use.
 
     Parameters
@@ -67,12 +69,14 @@ def load_dataset(name: str, *, min_user_items: int | None = None, **fetching: Un
     min_user_items
         Leave out users with fewer items; by default what is usual for the set: 10 for amazon-video-games, as in the
         paper, else 0.
+    keep_order
+        Whether the order of the rows says which of a user's items of one moment came first, see `topnrank.read`.
     folder, fetch, progress
         Where to look first (by default where TOPNRANK_DATA says), whether to fetch what is not on this machine, and
         whether to show a bar then; see `Fetching`.
     """
     dataset = _dataset(name)
-    data = _rows(dataset, _obtain(dataset, fetching).source)
+    data = _rows(dataset, _obtain(dataset, fetching).source, keep_order=keep_order)
     least = dataset.min_user_items if min_user_items is None else min_user_items
     return data.filter(min_user_items=least) if least else data
 
@@ -179,11 +183,11 @@ def _where_to_put(dataset: Dataset) -> str:
     )
 
 
-def _rows(dataset: Dataset, source: LocalCopy) -> Interactions:
+def _rows(dataset: Dataset, source: LocalCopy, *, keep_order: bool) -> Interactions:
     rows = dataset.rows
     if source.kind == "parquet":
         roles: dict[str, Any] = dict(dataset.parquet_files[source.path.name])
-        return read(source.path, format="parquet", duplicates=rows.duplicates, **roles)
+        return read(source.path, format="parquet", duplicates=rows.duplicates, keep_order=keep_order, **roles)
     columns: dict[str, Any] = dict(rows.columns)
     data = read(
         _member(dataset, source, rows.member),
@@ -191,6 +195,7 @@ def _rows(dataset: Dataset, source: LocalCopy) -> Interactions:
         separator=rows.separator,
         header=bool(columns),
         duplicates=rows.duplicates,
+        keep_order=keep_order,
         **columns,
     )
     if rows.ticks_per_second == 1 or data.timestamps is None:

@@ -37,6 +37,7 @@ def read(
     separator: str | None = None,
     header: bool | None = None,
     duplicates: str = "error",
+    keep_order: bool = False,
 ) -> Interactions:
     """Interactions from a file, a folder of part files or a glob such as "logs/*.csv.gz", here, on HDFS or on S3.
 
@@ -58,6 +59,8 @@ def read(
         Whether the first line of a text file names the columns; by default detected from that line.
     duplicates
         What to do with rows of one user and item: "error", "last", "sum", "max" or "count", see `Interactions.from_table`.
+    keep_order
+        Whether the order of the rows says which of a user's items of one moment came first; for `split_last(ties="file")`.
 
     Notes
     -----
@@ -66,7 +69,7 @@ def read(
     """
     roles = {"user": user, "item": item, "rating": rating, "type": type, "weight": weight, "timestamp": timestamp}
     request = Request(roles, separator=separator, header=header)
-    return read_rows(path, request, format=format, duplicates=duplicates).data
+    return read_rows(path, request, format=format, duplicates=duplicates, keep_order=keep_order).data
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,12 @@ class Reading:
 
 
 def read_rows(
-    path: str | os.PathLike[str], request: Request, *, format: str | None = None, duplicates: str = "error"
+    path: str | os.PathLike[str],
+    request: Request,
+    *,
+    format: str | None = None,
+    duplicates: str = "error",
+    keep_order: bool = False,
 ) -> Reading:
     """As `read`; it also tells which columns were not used."""
     if format is not None:
@@ -99,7 +107,12 @@ def read_rows(
         given = [_combined(parts)]
         del parts  # the columns are freed one by one, see `from_table`
         data = Interactions.from_table(
-            given.pop(), columns, source=str(path), duplicates=duplicates, locate=describe_row
+            given.pop(),
+            columns,
+            source=str(path),
+            duplicates=duplicates,
+            locate=describe_row,
+            keep_order=keep_order,
         )
     return Reading(data, unused)
 

@@ -32,6 +32,9 @@ METRICS = ("ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "ndcg@20")
 _BY_ITEM = " Items of one moment were taken in the order of their ids, which a model can learn."
 
 
+_BY_FILE = " Items of one moment were taken in the order of the file, which may be an artefact of how it was made."
+
+
 class CompareOptions(TypedDict, total=False):
     """Options of `compare`, explained there."""
 
@@ -92,8 +95,8 @@ def compare(
     splits
         In place of data: fixed splits [(train, test), ...], a repeat for each.
     ties
-        With split="last": "random" (default), "item" or "error", see `topnrank.split_last`. How many rows are tied in time,
-        and whether item ids give their order away, stands among the facts of every comparison by time.
+        With split="last": "random" (default), "file", "item" or "error", see `topnrank.split_last`. How many rows are tied
+        in time, and whether item ids give their order away, stands among the facts of every comparison by time.
     seed
         Seed of the first split.
     relevant
@@ -276,7 +279,11 @@ def _facts(plan: Plan, cells: Sequence[Cell]) -> dict[str, Any]:
         "list_length_counts": {str(n): int(c) for n, c in zip(*np.unique(lengths, return_counts=True), strict=True)},
     }
     if plan.split != "per-user" and data.timestamps is not None:
-        rule = {"random": f" Items of one moment were taken in random order (seed {plan.seed}).", "item": _BY_ITEM}
+        rule = {
+            "random": f" Items of one moment were taken in random order (seed {plan.seed}).",
+            "item": _BY_ITEM,
+            "file": _BY_FILE,
+        }
         facts["order"] = f"{order_facts(data)}{rule.get(plan.ties, '') if plan.split == 'last' else ''}"
     known = {cell.repeat: cell.facts for cell in reversed(cells) if cell.error is None}
     splits = [known[repeat] for repeat in sorted(known)]

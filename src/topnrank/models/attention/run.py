@@ -19,8 +19,8 @@ from topnrank.models.attention.terms import spread
 from topnrank.models.base import FitInfo, Fitted
 from topnrank.models.parameters import AUTO
 from topnrank.models.persistence import encode
-from topnrank.models.sequence.choice import CUT, HeldOutLast
-from topnrank.models.sequence.links import NEXT_BIAS, LinkScores, link_arrays
+from topnrank.models.sequence.choice import CUT, HeldOutNext
+from topnrank.models.sequence.links import NEXT_BIAS, PAST, LinkScores, link_arrays
 from topnrank.models.sequence.model import OrderedModel
 from topnrank.models.sequence.parts import Part
 from topnrank.models.sequence.timeline import Pauses, Timeline
@@ -48,7 +48,7 @@ def fit_sequence(
     weighted, info = model.weighted(data)
     timeline = Timeline.of(weighted, 0.0, Pauses(None, 1.0), "SequenceRank")
     model = explicit(model, np.diff(timeline.events.indptr))
-    held_out = HeldOutLast.of(timeline)
+    held_out = HeldOutNext.last(timeline)
     if held_out is not None and held_out.users.size < FEWEST_USERS:
         held_out = None
     order = _order(model, held_out)
@@ -70,7 +70,7 @@ def fit_sequence(
     return Fitted.of(weighted, arrays, replace(info, chosen=chosen, rounds=rounds, best_round=rounds, history=history))
 
 
-def _order(model: SequenceRank, held_out: HeldOutLast | None) -> OrderedModel | None:
+def _order(model: SequenceRank, held_out: HeldOutNext | None) -> OrderedModel | None:
     """The model of the terms, nothing in it "auto"; None without."""
     if model.terms == "none":
         return None
@@ -79,7 +79,7 @@ def _order(model: SequenceRank, held_out: HeldOutLast | None) -> OrderedModel | 
 
 
 def _chosen(
-    model: SequenceRank, order: OrderedModel | None, held_out: HeldOutLast | None, info: FitInfo, watch: "_Watch"
+    model: SequenceRank, order: OrderedModel | None, held_out: HeldOutNext | None, info: FitInfo, watch: "_Watch"
 ) -> tuple[SequenceRank, FitInfo]:
     """With the epochs and the weight of the terms that rank the held-out last items best, and what that was."""
     weighs = order is not None and not model.joint and model.term_weight == AUTO
@@ -156,7 +156,7 @@ class _Judge:
 
     windows: Any
     """The latest rows of the rest"""
-    held_out: HeldOutLast
+    held_out: HeldOutNext
     terms: Float32Array | None
     """(n_users, n_items) z, their spread about 1; None where nothing is weighed"""
     weights: Sequence[float]
@@ -164,10 +164,11 @@ class _Judge:
     """The best one of the latest round"""
 
     @classmethod
-    def of(cls, training: "_Training", order: OrderedModel | None, held_out: HeldOutLast) -> "_Judge":
+    def of(cls, training: "_Training", order: OrderedModel | None, held_out: HeldOutNext) -> "_Judge":
         """Of so many users that their scores fit."""
         model, most = training.model, max(FEWEST_USERS, MOST_SCORES // training.timeline.n_items)
-        held_out = replace(held_out, users=held_out.users[:most], wanted=held_out.wanted[:most])
+        columns = {name: getattr(held_out, name)[:most] for name in ("users", "wanted", "owners")}
+        held_out = replace(held_out, **columns)
         terms, weights = None, [0.0]
         if order is not None and not model.joint:
             whole = order.whole(held_out.rest)
@@ -297,7 +298,7 @@ def _with_terms(
     scales = arrays[TERM_WEIGHTS][[kinds.index(kind) for kind in order.all_kinds]]
     past: Float32Array = np.zeros((len(weighted), len(scales)), np.float32)
     past[timeline.rows] = whole.past * scales
-    links = link_arrays(whole.links, np.zeros(timeline.n_items), past)
+    links = link_arrays(whole.links, np.zeros(timeline.n_items)) | {PAST: past}
     links[NEXT_BIAS] = links.pop("item_bias")
     return arrays | links
 

@@ -8,8 +8,21 @@ from topnrank.data.feedback.liked import LikedRule, likes_feedback, remembered_r
 from topnrank.data.feedback.policies import Amounts, EventWeights, Feedback, Threshold, WeightColumn
 from topnrank.data.feedback.recency import timeless
 from topnrank.data.interactions import Interactions
+from topnrank.data.scale import RatingCounts
 from topnrank.errors import DataError, ParameterError
 from topnrank.models.base import FitInfo, Model
+
+
+def likes_info(policy: Feedback, fingerprint: str, *, rated: bool, counts: RatingCounts | None) -> FitInfo:
+    """What a fitted model keeps of how rows were weighted; `rated`: they have ratings, which occur so often."""
+    by_weight = not rated or isinstance(timeless(policy), EventWeights | WeightColumn)
+    return FitInfo(
+        fingerprint=fingerprint,
+        task="catalog",
+        value="weights" if by_weight else "ratings",  # what the numbers of a new user's history are
+        feedback=remembered(policy),
+        liked=remembered_rule(policy, counts),
+    )
 
 
 class LikesModel(Model):
@@ -27,15 +40,8 @@ class LikesModel(Model):
                 f"{type(self).__name__}: none of the {len(weighted)} rows has a weight above 0, so nobody likes anything; "
                 "check the feedback: it says which ratings or events count as liked"
             )
-        by_weight = weighted.ratings is None or isinstance(timeless(policy), EventWeights | WeightColumn)
-        info = FitInfo(
-            fingerprint=data.fingerprint(),
-            task="catalog",
-            value="weights" if by_weight else "ratings",  # what the numbers of a new user's history are
-            feedback=remembered(policy),
-            liked=remembered_rule(policy, data.rating_counts),
-        )
-        return weighted, info
+        rated = weighted.ratings is not None
+        return weighted, likes_info(policy, data.fingerprint(), rated=rated, counts=data.rating_counts)
 
     def weigh(self, data: Interactions) -> Interactions:
         """Other rows, weighted as the training rows were; what has no feedback types stays as it is."""

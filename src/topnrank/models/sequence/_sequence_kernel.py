@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from topnrank._typing import Float32Array, Int32Array, Int64Array
+from topnrank._typing import Float32Array, Float64Array, Int32Array, Int64Array
 from topnrank.kernels.jit import kernel, parallel_kernel, prange
+from topnrank.kernels.vectors import fetch
 
 CHUNKS = 32
 """Parts of a loop over items; each has its own scratch."""
@@ -41,6 +42,24 @@ class PairBlocks(NamedTuple):
     """(n_pairs, S, S)"""
     diagonal: Float32Array
     """(n_items, S, S)"""
+
+
+class PairSums(NamedTuple):
+    """G, and B as CSR by the next item: what came before it, and the sums of each scale."""
+
+    blocks: PairBlocks
+    indptr: Int64Array
+    others: Int32Array
+    """Ascending within an item"""
+    pasts: Float32Array
+    """(n_others, S)"""
+
+
+class Scales(NamedTuple):
+    """Scales of time: what is left of a row after one more, and after how many too little is left to look at; (S,) each."""
+
+    decays: Float64Array
+    reaches: Int64Array
 
 
 class Links(NamedTuple):
@@ -165,44 +184,42 @@ def count_pairs(events, reach, counts):
 
 
 @kernel
-def _add_later(item, p, end, events, decays, R, f, sums):
+def _add_later(item, p, end, events, scales, R, sums):
     """Row p of `item` with all rows after it."""
-    S = decays.size
-    f[:] = events.past[p]
-    for q in range(p + 1, end):
-        for k in range(S):
-            f[k] *= decays[k] * events.links[q - 1]
-        if events.items[q] >= item:
-            block = sums[events.items[q]]
-            for k in range(S):
-                part = f[k] * events.past[q]
+    S = scales.decays.size
+    for k in range(S):
+        f = np.float64(events.past[p])
+        for q in range(p + 1, min(end, p + 1 + scales.reaches[k])):
+            f *= scales.decays[k] * events.links[q - 1]
+            other = events.items[q]
+            if other >= item:
+                part = f * events.past[q]
                 for j in range(S):
-                    block[k, j] += part * R[q, k, j]
+                    sums[other, k, j] += part * R[q, k, j]
 
 
 @kernel
-def _add_earlier(item, p, first, events, decays, R, f, sums):
+def _add_earlier(item, p, first, events, scales, R, sums):
     """Row p of `item` with all rows before it."""
-    S = decays.size
-    f[:] = events.past[p]
-    for q in range(p - 1, first - 1, -1):
-        for j in range(S):
-            f[j] *= decays[j] * events.links[q]
-        if events.items[q] >= item:
-            block = sums[events.items[q]]
-            for j in range(S):
-                part = f[j] * events.past[q]
+    S = scales.decays.size
+    for j in range(S):
+        f = np.float64(events.past[p])
+        for q in range(p - 1, max(first, p - scales.reaches[j]) - 1, -1):
+            f *= scales.decays[j] * events.links[q]
+            other = events.items[q]
+            if other >= item:
+                part = f * events.past[q]
                 for k in range(S):
-                    block[k, j] += part * R[p, k, j]
+                    sums[other, k, j] += part * R[p, k, j]
 
 
 @parallel_kernel
-def fill_pairs(events, decays, reach, R, indptr, columns, values, diagonal):
+def fill_pairs(events, scales, reach, R, indptr, columns, values, diagonal):
     """G by blocks; `columns` ascend within an item."""
-    m, S = diagonal.shape[0], decays.size
+    m, S = diagonal.shape[0], scales.decays.size
     for chunk in prange(CHUNKS):
         marked, active = np.zeros(m, np.bool_), np.empty(m, np.int32)
-        sums, f = np.zeros((m, S, S)), np.empty(S)
+        sums = np.zeros((m, S, S))
         for item in range(chunk, m, CHUNKS):
             n = _others(item, events, reach, marked, active)
             active[:n].sort()
@@ -213,8 +230,8 @@ def fill_pairs(events, decays, reach, R, indptr, columns, values, diagonal):
                 for k in range(S):
                     for j in range(S):
                         sums[item, k, j] += events.past[p] * events.past[p] * R[p, k, j]
-                _add_later(item, p, end, events, decays, R, f, sums)
-                _add_earlier(item, p, first, events, decays, R, f, sums)
+                _add_later(item, p, end, events, scales, R, sums)
+                _add_earlier(item, p, first, events, scales, R, sums)
             diagonal[item] = sums[item]
             sums[item] = 0.0
             for t in range(n):
@@ -225,44 +242,42 @@ def fill_pairs(events, decays, reach, R, indptr, columns, values, diagonal):
 
 
 @kernel
-def _add_pasts(item, events, decays, reach, sums, active):
-    """B[:, item] into the zeroed scratch `sums` (n_items, S); returns how many items stand in `active`."""
-    n, S = 0, decays.size
-    f = np.empty(S)
+def _add_pasts(item, events, scales, sums, marked, active):
+    """B[:, item] into the zeroed scratch `sums` (n_items, S); returns how many items stand in `active`, each `marked`."""
+    n = 0
     for e in range(events.item_indptr[item], events.item_indptr[item + 1]):
         t = events.places[e]
         if events.wanted[t] == 0.0:
             continue
-        first = max(events.indptr[events.owners[t]], t - 1 - reach)
-        for s in range(t - 1, first - 1, -1):
-            for k in range(S):
-                f[k] = events.wanted[t] * events.links[s] if s == t - 1 else f[k] * decays[k] * events.links[s]
-            if f.max() == 0.0:
-                break
-            other = events.items[s]
-            new = True
-            for k in range(S):
-                new = new and sums[other, k] == 0.0
-            if new:
-                active[n] = other
-                n += 1
-            for k in range(S):
-                sums[other, k] += f[k] * events.past[s]
+        start = events.indptr[events.owners[t]]
+        for k in range(scales.decays.size):
+            f = np.float64(events.wanted[t])
+            for s in range(t - 1, max(start, t - 1 - scales.reaches[k]) - 1, -1):
+                f *= events.links[s] if s == t - 1 else scales.decays[k] * events.links[s]
+                if f == 0.0:
+                    break
+                other = events.items[s]
+                if not marked[other]:
+                    marked[other] = True
+                    active[n] = other
+                    n += 1
+                sums[other, k] += f * events.past[s]
     return n
 
 
 @parallel_kernel
-def all_pasts(events, decays, reach, B):
+def all_pasts(events, scales, B):
     """B' of all features and items, (n_items, n_items * S), zero before."""
-    m, S = B.shape[0], decays.size
+    m, S = B.shape[0], scales.decays.size
     for chunk in prange(CHUNKS):
-        sums, active = np.zeros((m, S)), np.empty(m, np.int32)
+        sums, marked, active = np.zeros((m, S)), np.zeros(m, np.bool_), np.empty(m, np.int32)
         for item in range(chunk, m, CHUNKS):
-            n = _add_pasts(item, events, decays, reach, sums, active)
+            n = _add_pasts(item, events, scales, sums, marked, active)
             for t in range(n):
                 for k in range(S):
                     B[item, active[t] * S + k] = sums[active[t], k]
                 sums[active[t]] = 0.0
+                marked[active[t]] = False
 
 
 @parallel_kernel
@@ -281,10 +296,27 @@ def whole_matrix(blocks, penalty, A):
 
 
 @kernel
+def _sink(scores, chosen, place, size):
+    """Puts the entry at `place` of a heap where it belongs; the root is the lowest score, of equal ones the last feature."""
+    while True:
+        low = place
+        for child in (2 * place + 1, 2 * place + 2):
+            if child < size and (
+                scores[child] < scores[low] or (scores[child] == scores[low] and chosen[child] > chosen[low])
+            ):
+                low = child
+        if low == place:
+            return
+        scores[place], scores[low] = scores[low], scores[place]
+        chosen[place], chosen[low] = chosen[low], chosen[place]
+        place = low
+
+
+@kernel
 def _nearest(right, active, diagonal, scale, norm, shrink, chosen):
     """The features of one scale with the highest cosine to an item, into `chosen`; returns how many there are.
 
-    A feature is item * S + scale.
+    A feature is item * S + scale. Of equal cosines the first ones of `active` are taken, whose items ascend.
     """
     size, n, S = chosen.size, 0, right.shape[1]
     scores = np.empty(size)
@@ -292,41 +324,99 @@ def _nearest(right, active, diagonal, scale, norm, shrink, chosen):
         if right[other, scale] <= 0.0:
             continue
         score = right[other, scale] / (np.sqrt(norm * diagonal[other, scale, scale]) + shrink)
-        if n == size and score <= scores[size - 1]:
-            continue
-        place = min(n, size - 1)
-        while place > 0 and scores[place - 1] < score:
-            scores[place], chosen[place] = scores[place - 1], chosen[place - 1]
-            place -= 1
-        scores[place], chosen[place] = score, other * S + scale
-        n = min(n + 1, size)
+        if n < size:
+            scores[n], chosen[n] = score, other * S + scale
+            n += 1
+            if n == size:
+                for place in range(size // 2 - 1, -1, -1):
+                    _sink(scores, chosen, place, size)
+        elif score > scores[0]:
+            scores[0], chosen[0] = score, other * S + scale
+            _sink(scores, chosen, 0, size)
     return n
 
 
+@kernel
+def _choose_features(item, sums, active, diagonal, norm, shrink, chosen, right):
+    """The nearest features of one item, whose B stands in `sums`."""
+    size, S = 0, sums.shape[1]
+    most = chosen.shape[1] // S
+    for k in range(S):
+        size += _nearest(sums, active, diagonal, k, norm, shrink, chosen[item, size : size + most])
+    chosen[item, size:] = -1
+    chosen[item, :size].sort()
+    for t in range(size):
+        right[item, t] = sums[chosen[item, t] // S, chosen[item, t] % S]
+
+
 @parallel_kernel
-def nearest_features(events, decays, reach, diagonal, norms, shrink, chosen, right):
+def nearest_features(events, scales, diagonal, norms, shrink, chosen, right):
     """The features that may explain each item, ascending, -1 after them, into `chosen`; B of them into `right`."""
-    m, S = diagonal.shape[0], decays.size
+    m, S = diagonal.shape[0], scales.decays.size
     for chunk in prange(CHUNKS):
-        sums, active = np.zeros((m, S)), np.empty(m, np.int32)
+        sums, marked, active = np.zeros((m, S)), np.zeros(m, np.bool_), np.empty(m, np.int32)
         for item in range(chunk, m, CHUNKS):
-            n = _add_pasts(item, events, decays, reach, sums, active)
+            n = _add_pasts(item, events, scales, sums, marked, active)
             active[:n].sort()  # the order of equal cosines
-            size, most = 0, chosen.shape[1] // S
-            for k in range(S):
-                size += _nearest(sums, active[:n], diagonal, k, norms[item], shrink, chosen[item, size : size + most])
-            chosen[item, size:] = -1
-            chosen[item, :size].sort()
-            for t in range(size):
-                right[item, t] = sums[chosen[item, t] // S, chosen[item, t] % S]
+            _choose_features(item, sums, active[:n], diagonal, norms[item], shrink, chosen, right)
             for t in range(n):
                 sums[active[t]] = 0.0
+                marked[active[t]] = False
+
+
+@parallel_kernel
+def count_pasts(events, scales, counts):
+    """counts[i] = items that stand in the past of rows of i."""
+    m = counts.size
+    for chunk in prange(CHUNKS):
+        sums, marked = np.zeros((m, scales.decays.size)), np.zeros(m, np.bool_)
+        active = np.empty(m, np.int32)
+        for item in range(chunk, m, CHUNKS):
+            n = _add_pasts(item, events, scales, sums, marked, active)
+            for t in range(n):
+                sums[active[t]] = 0.0
+                marked[active[t]] = False
+            counts[item] = n
+
+
+@parallel_kernel
+def fill_pasts(events, scales, indptr, others, pasts):
+    """B by next items."""
+    m = indptr.size - 1
+    for chunk in prange(CHUNKS):
+        sums, marked = np.zeros((m, scales.decays.size)), np.zeros(m, np.bool_)
+        active = np.empty(m, np.int32)
+        for item in range(chunk, m, CHUNKS):
+            n = _add_pasts(item, events, scales, sums, marked, active)
+            active[:n].sort()
+            for t in range(n):
+                others[indptr[item] + t] = active[t]
+                pasts[indptr[item] + t] = sums[active[t]]
+                sums[active[t]] = 0.0
+                marked[active[t]] = False
+
+
+@parallel_kernel
+def nearest_of_sums(indptr, others, pasts, diagonal, norms, shrink, chosen, right):
+    """`nearest_features` by B that is there."""
+    m, S = diagonal.shape[0], pasts.shape[1]
+    for chunk in prange(CHUNKS):
+        sums = np.zeros((m, S))
+        for item in range(chunk, m, CHUNKS):
+            active = others[indptr[item] : indptr[item + 1]]
+            for t in range(active.size):
+                sums[active[t]] = pasts[indptr[item] + t]
+            _choose_features(item, sums, active, diagonal, norms[item], shrink, chosen, right)
+            for other in active:
+                sums[other] = 0.0
 
 
 @kernel
 def _place(blocks, row, column, start):
     """Where `column` stands, or would stand, in `row`, searched from `start` on."""
     low, high = start, blocks.indptr[row + 1]
+    if low < high:  # columns ascend, so that it stands no further off than by their difference
+        high = min(high, low + max(0, column - blocks.columns[low]) + 1)
     while low < high:
         middle = (low + high) // 2
         if blocks.columns[middle] < column:
@@ -337,28 +427,50 @@ def _place(blocks, row, column, start):
 
 
 @kernel
-def _system(blocks, near, A):
-    """The upper half of G between the ascending features `near` into A."""
-    S = blocks.diagonal.shape[1]
-    for s in range(near.size):
-        item, k = near[s] // S, near[s] % S
-        place, before, found = blocks.indptr[item], item, True
-        for t in range(s, near.size):
-            other, j = near[t] // S, near[t] % S
-            if other == item:
-                A[s, t] = blocks.diagonal[item, k, j]
-                continue
-            if other != before:
-                place = _place(blocks, item, other, place)
-                found = place < blocks.indptr[item + 1] and blocks.columns[place] == other
-                before = other
-            A[s, t] = blocks.values[place, k, j] if found else 0.0
+def _ends(near, S, ends):
+    """Where the features of each item end among the ascending features `near`, into `ends`; returns how many items."""
+    n = 0
+    for t in range(near.size):
+        if t > 0 and near[t] // S != near[t - 1] // S:
+            ends[n] = t
+            n += 1
+    ends[n] = near.size
+    return n + 1
 
 
 @kernel
-def _factorize(A):
-    """Cholesky: the upper half of A becomes U with A = U'U; four rows at a time."""
-    n = A.shape[0]
+def _system(blocks, near, ends, places, A):
+    """The upper half of G between the ascending features `near` into A; `ends` and `places` are scratch."""
+    S, first = blocks.diagonal.shape[1], 0
+    values, n = blocks.values.reshape(-1, S * S), 0
+    if near.size:
+        n = _ends(near, S, ends)
+    for a in range(n):
+        item = near[first] // S
+        for s in range(first, ends[a]):
+            for t in range(s, ends[a]):
+                A[s, t] = blocks.diagonal[item, near[s] % S, near[t] % S]
+        place = blocks.indptr[item]
+        for b in range(a + 1, n):
+            other, places[b] = near[ends[b - 1]] // S, -1
+            place = _place(blocks, item, other, place)
+            if place < blocks.indptr[item + 1] and blocks.columns[place] == other:
+                places[b] = place
+                fetch(values, place)  # most of the time is spent waiting for these numbers
+        for s in range(first, ends[a]):
+            row, k = A[s], (near[s] % S) * S
+            for b in range(a + 1, n):
+                for t in range(ends[b - 1], ends[b]):
+                    row[t] = values[places[b], k + near[t] % S] if places[b] >= 0 else np.float32(0.0)
+        first = ends[a]
+
+
+@kernel
+def _factorize(A, n):
+    """Cholesky of A[:n, :n]: the upper half becomes U with A = U'U; four rows at a time are taken from two others.
+
+    A slice would not do: the compiler would not know that the numbers of its rows stand side by side.
+    """
     for first in range(0, n, 4):
         end = min(first + 4, n)
         for k in range(first, end):
@@ -372,17 +484,22 @@ def _factorize(A):
         if end - first < 4:
             continue
         one, two, three, four = A[first], A[first + 1], A[first + 2], A[first + 3]
-        for r in range(end, n):
+        for r in range(end, n - 1, 2):
             a, b, c, d, row = one[r], two[r], three[r], four[r], A[r]
-            for t in range(r, n):
-                row[t] -= a * one[t] + b * two[t] + c * three[t] + d * four[t]
+            e, f, g, h, below = one[r + 1], two[r + 1], three[r + 1], four[r + 1], A[r + 1]
+            for t in range(r, n):  # of the lower half one number is spoiled, which nobody reads
+                w, x, y, z = one[t], two[t], three[t], four[t]
+                row[t] -= a * w + b * x + c * y + d * z
+                below[t] -= e * w + f * x + g * y + h * z
+        if (n - end) % 2:
+            last = n - 1
+            A[last, last] -= one[last] ** 2 + two[last] ** 2 + three[last] ** 2 + four[last] ** 2
 
 
 @kernel
-def _solve(A, x):
-    """A^-1 x in the place of x; the upper half of A is overwritten."""
-    n = x.size
-    _factorize(A)
+def _solve(A, x, n):
+    """A[:n, :n]^-1 x in the place of x; the upper half of A is overwritten."""
+    _factorize(A, n)
     for k in range(n):
         x[k] /= A[k, k]
         for c in range(k + 1, n):
@@ -400,17 +517,18 @@ def solve_features(blocks, penalties, chosen, right, solved):
     m, T = chosen.shape
     for chunk in prange(CHUNKS):
         system, U, w = np.empty((T, T), np.float32), np.empty((T, T), np.float32), np.empty(T)
+        ends, places = np.empty(T, np.int64), np.empty(T, np.int64)
         for item in range(chunk, m, CHUNKS):
             size = 0
             while size < T and chosen[item, size] >= 0:
                 size += 1
-            _system(blocks, chosen[item, :size], system)
+            _system(blocks, chosen[item, :size], ends, places, system)
             for p in range(penalties.size):
                 for t in range(size):
                     U[t, t:size] = system[t, t:size]
                     U[t, t] += penalties[p]
                     w[t] = right[item, t]
-                _solve(U[:size, :size], w[:size])
+                _solve(U, w, size)
                 for t in range(size):
                     solved[p, item, t] = w[t]
 
@@ -513,3 +631,15 @@ def places_of_next(links, bias, users, wanted, indptr, items, weights, seen_indp
                 more += scores[item] > mine
                 equal += scores[item] == mine
             above[n] = more + 0.5 * (equal - 1)
+
+
+@parallel_kernel
+def places_in_block(block, rows, wanted, above):
+    """above[n] = items that score more than wanted[n] in its row of the block, and half of those that score as much."""
+    for n in prange(wanted.size):
+        scores, more, equal = block[rows[n]], 0, 0
+        mine = scores[wanted[n]]
+        for item in range(scores.size):
+            more += scores[item] > mine
+            equal += scores[item] == mine
+        above[n] = more + 0.5 * (equal - 1)

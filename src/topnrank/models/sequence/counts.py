@@ -10,8 +10,9 @@ import numpy as np
 from topnrank._csr import indptr_from_counts
 from topnrank._typing import FloatArray
 from topnrank.models.sequence._sequence_kernel import Links, count_transitions, fill_transitions
-from topnrank.models.sequence.choice import HeldOutLast, coordinate_search
-from topnrank.models.sequence.timeline import HeadAndTail, Timeline
+from topnrank.models.sequence.choice import HeldOutNext, coordinate_search
+from topnrank.models.sequence.parts import Part
+from topnrank.models.sequence.timeline import HeadAndTail, Timeline, Totals
 
 CHOICES: dict[str, Sequence[float]] = {
     "distance_power": (1.0, 0.5),
@@ -44,23 +45,18 @@ class CountSettings:
         """(n, 1) what the rows count in the scores."""
         return timeline.in_scores(self.kernel.weights(timeline.ages(), timeline.sizes())[:, None])
 
-    def bias(self, timeline: Timeline) -> FloatArray:
+    def bias(self, totals: Totals) -> FloatArray:
         """(n_items,) what items count by themselves."""
-        return np.asarray(self.popularity * np.log1p(plain_counts(timeline)))
+        return np.asarray(self.popularity * np.log1p(totals.counts))
 
-    def links(self, counted: Links, timeline: Timeline) -> Links:
+    def links(self, counted: Links, totals: Totals) -> Links:
         """log(1 + C / smoothing) of the counts."""
-        events = timeline.events
-        row = max(float(events.past.mean()), 1e-12) * max(float(events.wanted.mean()), 1e-12)
-        values = np.log1p(counted.values / (self.smoothing * row)).astype(np.float32)
+        values = np.log1p(counted.values / (self.smoothing * totals.row)).astype(np.float32)
         return counted._replace(values=values)
 
-
-def plain_counts(timeline: Timeline) -> FloatArray:
-    """(n_items,) rows of each item, in rows of the usual weight."""
-    wanted = timeline.events.wanted
-    counts = np.bincount(timeline.events.items, weights=wanted, minlength=timeline.n_items)
-    return np.asarray(counts / max(float(wanted.mean()), 1e-12))
+    def part(self, counted: Links, totals: Totals, past: FloatArray) -> Part:
+        """The scores of the counts."""
+        return Part(self.links(counted, totals), self.bias(totals), past)
 
 
 def count(timeline: Timeline, window: int, power: float) -> Links:
@@ -75,16 +71,17 @@ def count(timeline: Timeline, window: int, power: float) -> Links:
     return links
 
 
-def choose_counts(given: dict[str, Any], open_: Sequence[str], held_out: HeldOutLast | None) -> CountSettings:
+def choose_counts(given: dict[str, Any], open_: Sequence[str], held_out: HeldOutNext | None) -> CountSettings:
     """`given` with the settings of the names `open_` chosen on the held-out last items."""
     start = given | {name: CHOICES[name][0] for name in open_}
     if held_out is None or not open_:
         return CountSettings(**start)
     rest = held_out.rest
+    totals = rest.totals()
     counted = lru_cache(maxsize=2)(lambda power: count(rest, given["window"], power))
 
     def value(settings: dict[str, Any]) -> float:
         one = CountSettings(**settings)
-        return held_out.ndcg(one.links(counted(one.distance_power), rest), one.bias(rest), one.past(rest))
+        return held_out.ndcg(*one.part(counted(one.distance_power), totals, one.past(rest)))
 
     return CountSettings(**coordinate_search(start, {name: CHOICES[name] for name in open_}, value))

@@ -7,7 +7,7 @@ import numpy as np
 
 from topnrank._typing import Float32Array, FloatArray, Int32Array, IntArray
 from topnrank.data.interactions import Interactions
-from topnrank.data.order import TimedItems, oldest_first, times_of
+from topnrank.data.order import TimedItems, oldest_first, rule_of_ties, times_of
 from topnrank.models.base import FitInfo, Fitted, Model
 
 LAST = "user_last_item"
@@ -27,10 +27,10 @@ class ItemIdOrder(Model):
     summary: ClassVar[str] = "control of order: items whose ids follow that of the user's last item"
 
     def fit(self, data: Interactions) -> Self:
-        """Learns the last item of each user; of several at one moment, one at random."""
+        """Learns the last item of each user; of several at one moment the last in the file, or where that is unknown any."""
         self.check()
         events = TimedItems.of(data, times_of(data, type(self).__name__, "Popularity"))
-        order = oldest_first(data, events, "random", 0)
+        order = oldest_first(data, events, rule_of_ties(data), 0)
         last: Any = np.zeros(data.n_users, np.int32)  # a number, not a measure, among the learned arrays
         last[events.users[order]] = data.indices[events.rows[order]]  # the latest is written last
         pairs = data.take(data.pair_starts)

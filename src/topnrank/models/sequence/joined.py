@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 WEIGHTS = "seen_weights"
 """The array of the weights of the training rows."""
+PLACES = "seen_places"
+"""That of where they stood in the file; only of data that keep it."""
 
 
 def joined(model: "OrderedModel", new: Interactions) -> Interactions:
@@ -34,6 +36,11 @@ def joined(model: "OrderedModel", new: Interactions) -> Interactions:
     times = np.concatenate([fitted.arrays[TIMES], weighted.timestamps]).astype(np.int64)
     weights = np.concatenate([fitted.arrays[WEIGHTS], weighted.weights])
     pair = user.astype(np.int64) * len(items) + item
+    places = None
+    if PLACES in fitted.arrays:  # new rows are taken as if they stood below the old ones
+        own = fitted.arrays[PLACES].astype(np.int64)
+        new_places = np.arange(len(weighted)) if weighted.places is None else weighted.places
+        places = np.concatenate([own, own.max() + 1 + new_places])
     order = np.lexsort((times, pair))  # the latest row of a pair is its last
     order = order[np.append(np.diff(pair[order]) != 0, True)]
     indptr = np.concatenate([[0], np.cumsum(np.bincount(user[order], minlength=len(users)))])
@@ -44,4 +51,5 @@ def joined(model: "OrderedModel", new: Interactions) -> Interactions:
         indices=item[order].astype(np.int32),
         weights=weights[order],
         timestamps=times[order],
+        places=None if places is None else places[order],
     )

@@ -91,11 +91,10 @@ class LinkScores(NamedTuple):
         return parts
 
 
-def link_arrays(links: Links, bias: FloatArray, past: FloatArray) -> dict[str, Any]:
-    """What a fitted model keeps; `past` has a row for each seen row."""
+def link_arrays(links: Links, bias: FloatArray) -> dict[str, Any]:
+    """What a fitted model keeps of its items."""
     counts = np.diff(links.indptr).reshape(len(bias), -1).astype(np.int32)
-    arrays = {COUNTS: counts, TARGETS: links.targets, VALUES: links.values}
-    return arrays | {BIAS: bias.astype(np.float32), PAST: past.astype(np.float32)}
+    return {COUNTS: counts, TARGETS: links.targets, VALUES: links.values, BIAS: bias.astype(np.float32)}
 
 
 def link_scores(fitted: Fitted) -> LinkScores:

@@ -16,11 +16,12 @@ from topnrank.models.base import Fitted
 from topnrank.models.factor.fitted import TIMES
 from topnrank.models.linear.likes import LikesModel
 from topnrank.models.parameters import AUTO, FRACTION, NOT_NEGATIVE, POSITIVE, Rule, integer, param
-from topnrank.models.sequence.choice import HeldOutLast, choose_beside
+from topnrank.models.sequence.choice import HeldOutNext, choose_beside
 from topnrank.models.sequence.counts import CHOICES, CountSettings, choose_counts
-from topnrank.models.sequence.joined import WEIGHTS, joined
-from topnrank.models.sequence.links import LinkScores, link_arrays, link_scores
+from topnrank.models.sequence.joined import PLACES, WEIGHTS, joined
+from topnrank.models.sequence.links import PAST, LinkScores, link_arrays, link_scores
 from topnrank.models.sequence.parts import Beside, Part, summed
+from topnrank.models.sequence.sums import OrderSums
 from topnrank.models.sequence.timeline import Pauses, Timeline, strengths
 from topnrank.models.serving.explain import Contributions, OneHistory
 
@@ -70,12 +71,16 @@ class OrderedModel(LikesModel):
     """Threads; 0 for all cores. The bits do not depend on it."""
 
     def fit(self, data: Interactions) -> Self:
-        """Chooses what is "auto" on held-out last items, and learns from all rows; closed form."""
+        """Chooses what is "auto" on held-out rows, and learns from all of them; closed form.
+
+        Held out are last items; of rows that `split_time` left, and so where what comes in the weeks after is asked for, the
+        latest fifth.
+        """
         self.check()
         weighted, info = self.weighted(data)
         timeline = self.timeline(weighted)
         with threads(self.num_threads):
-            explicit = self._chosen(timeline)
+            explicit = self._chosen(timeline, weighted.split)
             arrays = explicit.arrays(weighted, timeline)
         chosen = {name: getattr(explicit, name) for name in self.open_settings()}
         info = replace(info, chosen={name: value for name, value in chosen.items() if value != AUTO})
@@ -102,7 +107,7 @@ class OrderedModel(LikesModel):
         if not self.open_settings():
             return self
         with threads(self.num_threads):
-            return self._chosen(self.timeline(self.weighted(data)[0]))
+            return self._chosen(self.timeline(self.weighted(data)[0]), data.split)
 
     def timeline(self, weighted: Interactions) -> Timeline:
         """The rows that count, in their order."""
@@ -111,20 +116,15 @@ class OrderedModel(LikesModel):
 
     def whole(self, timeline: Timeline) -> Part:
         """The sum of all parts; nothing is "auto"."""
-        return summed([self.learn(timeline), *self._beside().parts(timeline)])
+        return summed([self.learn(timeline), *self.beside.parts(timeline)])
 
     def arrays(self, weighted: Interactions, timeline: Timeline) -> dict[str, Any]:
         """What a fitted model keeps; nothing is "auto"."""
         learned = self.whole(timeline)
-        past = np.zeros((len(weighted), learned.past.shape[1]), np.float32)
-        past[timeline.rows] = learned.past
-        assert weighted.timestamps is not None
-        assert weighted.weights is not None
-        rows = {TIMES: weighted.timestamps, WEIGHTS: weighted.weights.astype(np.float32)}
-        return link_arrays(learned.links, learned.bias, past) | rows
+        return link_arrays(learned.links, learned.bias) | row_arrays(weighted, timeline, learned.past)
 
-    def chosen_on(self, held_out: HeldOutLast | None) -> Self:
-        """With what is "auto" chosen on the held-out last items; None: there are none."""
+    def chosen_on(self, held_out: HeldOutNext | None) -> Self:
+        """With what is "auto" chosen on the held-out items; None: there are none."""
         chosen = self.choose(held_out)
         is_open = {name for name in Beside.__dataclass_fields__ if getattr(self, name) == AUTO}
         given = Beside(**{name: getattr(self, name) for name in Beside.__dataclass_fields__ if name not in is_open})
@@ -148,10 +148,18 @@ class OrderedModel(LikesModel):
         """The directed part; nothing is "auto"."""
 
     @abstractmethod
-    def choose(self, held_out: HeldOutLast | None) -> Self:
-        """The model with what is "auto" in its directed part chosen on the held-out last items; None: there are none."""
+    def choose(self, held_out: HeldOutNext | None) -> Self:
+        """The model with what is "auto" in its directed part chosen on the held-out items; None: there are none."""
 
-    def trial(self, held_out: HeldOutLast) -> Part:
+    @abstractmethod
+    def learn_from(self, sums: OrderSums) -> Part:
+        """`learn` by the sums over rows that are elsewhere, without a past; nothing is "auto"."""
+
+    @abstractmethod
+    def pasts(self, timeline: Timeline) -> FloatArray:
+        """(n, S) what the rows count in the directed part; nothing is "auto"."""
+
+    def trial(self, held_out: HeldOutNext) -> Part:
         """The directed part without the held-out items, for choosing what stands beside it; nothing in it is "auto"."""
         return self.learn(held_out.rest)
 
@@ -167,10 +175,10 @@ class OrderedModel(LikesModel):
     @property
     def all_kinds(self) -> tuple[str, ...]:
         """(S,) the same of all parts."""
-        return self.kinds + self._beside().kinds
+        return self.kinds + self.beside.kinds
 
-    def count_settings(self, held_out: HeldOutLast | None = None) -> CountSettings:
-        """The settings of the directed counts, with what is "auto" chosen on the held-out last items."""
+    def count_settings(self, held_out: HeldOutNext | None = None) -> CountSettings:
+        """The settings of the directed counts, with what is "auto" chosen on the held-out items."""
         names = CountSettings.__dataclass_fields__
         return choose_counts({name: getattr(self, name) for name in names}, self._open_counts(), held_out)
 
@@ -232,10 +240,11 @@ class OrderedModel(LikesModel):
 
     def _kernels(self, past: FloatArray) -> FloatArray:
         """(n, S) what rows of these weights count in all parts, from the oldest to the latest."""
-        directed, others = self.kernel(past.size), self._beside().kernels(past)
+        directed, others = self.kernel(past.size), self.beside.kernels(past)
         return np.concatenate([directed * past[:, None], *others], axis=1)
 
-    def _beside(self) -> Beside:
+    @property
+    def beside(self) -> Beside:
         """The further parts; nothing is "auto"."""
         names = Beside.__dataclass_fields__
         return Beside(**{name: float(getattr(self, name)) for name in names})
@@ -243,8 +252,18 @@ class OrderedModel(LikesModel):
     def _open_counts(self) -> list[str]:
         return [name for name in self.open_settings() if name in CHOICES]
 
-    def _chosen(self, timeline: Timeline) -> Self:
-        return self.chosen_on(HeldOutLast.of(timeline)) if self.open_settings() else self
+    def _chosen(self, timeline: Timeline, split: str | None) -> Self:
+        return self.chosen_on(HeldOutNext.of(timeline, split)) if self.open_settings() else self
+
+
+def row_arrays(weighted: Interactions, timeline: Timeline, past: FloatArray) -> dict[str, Any]:
+    """What a fitted model keeps of its rows, of which those of the timeline count `past`."""
+    assert weighted.timestamps is not None
+    assert weighted.weights is not None
+    every = np.zeros((len(weighted), past.shape[1]), np.float32)
+    every[timeline.rows] = past
+    kept: dict[str, Any] = {PAST: every, TIMES: weighted.timestamps, WEIGHTS: weighted.weights.astype(np.float32)}
+    return kept if weighted.places is None else kept | {PLACES: weighted.places}
 
 
 def decay_list(decays: Any) -> FloatArray:

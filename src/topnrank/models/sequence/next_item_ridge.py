@@ -9,12 +9,13 @@ import numpy as np
 from topnrank._typing import FloatArray
 from topnrank.models.parameters import AUTO, NOT_NEGATIVE, POSITIVE, Choice, Range, Space, by, integer, param
 from topnrank.models.sequence._sequence_kernel import Links
-from topnrank.models.sequence.choice import HeldOutLast
+from topnrank.models.sequence.choice import HeldOutNext
 from topnrank.models.sequence.counts import CountSettings, count
 from topnrank.models.sequence.model import OrderedModel, decay_list
 from topnrank.models.sequence.parts import Part, summed
 from topnrank.models.sequence.ridge import AllFeatures, NextItemSystem, ridge_past
-from topnrank.models.sequence.timeline import Timeline, decayed
+from topnrank.models.sequence.sums import OrderSums
+from topnrank.models.sequence.timeline import Timeline, Totals, decayed
 
 DECAYS: tuple[list[float], ...] = ([0.0, 0.8, 0.97], [0.6, 0.95])
 PENALTIES, MIDDLE = (30.0, 100.0, 300.0, 1000.0, 3000.0), 2
@@ -68,7 +69,7 @@ class NextItemRidge(OrderedModel):
         "transitions": Range(0.003, 0.3, log=True),
     }
 
-    def choose(self, held_out: HeldOutLast | None) -> Self:
+    def choose(self, held_out: HeldOutNext | None) -> Self:
         """First the counts, then decays and lambda of the regression, then lambda and the weight of the counts together."""
         chosen = self
         if self.transitions != 0:
@@ -97,13 +98,40 @@ class NextItemRidge(OrderedModel):
 
     def learn(self, timeline: Timeline) -> Part:
         """Solves all regressions, and counts."""
-        past = ridge_past(timeline, decay_list(self.decays))
-        ridge = Part(self.links(timeline), np.zeros(timeline.n_items), past)
+        settings, counted = self.count_settings() if self.transitions else None, None
+        if settings is not None:
+            counted = count(timeline, settings.window, settings.distance_power)
+        part = self._with_counts(self.links(timeline), counted, timeline.totals())
+        return part._replace(past=self.pasts(timeline))
+
+    def learn_from(self, sums: OrderSums) -> Part:
+        """The same from the sums of all parts of the rows."""
+        assert sums.pairs is not None
+        if int(self.neighbors) >= len(sums.totals.by_item):
+            links = AllFeatures.of_sums(sums.pairs, sums.totals).solve(float(self.regularization))
+        else:
+            system = NextItemSystem.of_sums(sums.pairs, sums.totals, int(self.neighbors), float(self.shrink))
+            links = system.solve(float(self.regularization))
+        return self._with_counts(links, sums.counted, sums.totals)
+
+    def _with_counts(self, links: Links, counted: Links | None, totals: Totals) -> Part:
+        """The regression and the counts, without a past."""
+        n_items = len(totals.by_item)
+        ridge = Part(links, np.zeros(n_items), np.zeros((0, len(self.decays))))
         if not self.transitions:
             return ridge
-        return summed([ridge, _counted(self.count_settings(), timeline).times(float(self.transitions))])
+        assert counted is not None
+        counts = self.count_settings().part(counted, totals, np.zeros((0, 1)))
+        return summed([ridge, counts.times(float(self.transitions))])
 
-    def trial(self, held_out: HeldOutLast) -> Part:
+    def pasts(self, timeline: Timeline) -> FloatArray:
+        """The decays of all scales, and the head and tail of the counts."""
+        past = ridge_past(timeline, decay_list(self.decays))
+        if not self.transitions:
+            return past
+        return np.concatenate([past, float(self.transitions) * self.count_settings().past(timeline)], axis=1)
+
+    def trial(self, held_out: HeldOutNext) -> Part:
         """With the usual number of neighbors: what stands beside it is chosen alike."""
         few = min(USUAL_NEIGHBORS, int(self.neighbors))
         return replace(self, neighbors=few).learn(held_out.rest)
@@ -125,8 +153,8 @@ class NextItemRidge(OrderedModel):
 
 def _counted(settings: CountSettings, timeline: Timeline) -> Part:
     """The directed counts."""
-    links = settings.links(count(timeline, settings.window, settings.distance_power), timeline)
-    return Part(links, settings.bias(timeline), settings.past(timeline))
+    counted = count(timeline, settings.window, settings.distance_power)
+    return settings.part(counted, timeline.totals(), settings.past(timeline))
 
 
 @dataclass
@@ -134,7 +162,7 @@ class _ChoiceOfRidge:
     """Decays, lambda and the weight of the counts on the held-out last items."""
 
     model: NextItemRidge
-    held_out: HeldOutLast
+    held_out: HeldOutNext
 
     def best(self) -> NextItemRidge:
         """The model with nothing "auto" that it uses."""

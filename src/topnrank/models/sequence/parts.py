@@ -61,6 +61,11 @@ class Beside:
             parts.append(repeats(timeline).times(self.repeats))
         return parts
 
+    def pasts(self, timeline: Timeline) -> list[FloatArray]:
+        """(n, 1) what the rows count in each part that sums over the past."""
+        pasts = [self.undirected * undirected_past(timeline, self.recency)] if self.undirected else []
+        return pasts + ([self.repeats * repeat_past(timeline)] if self.repeats else [])
+
     def kernels(self, past: FloatArray) -> list[FloatArray]:
         """(n, 1) what rows of these weights, from the oldest to the latest, count in each part that sums over the past."""
         ages = np.arange(past.size)[::-1]
@@ -76,35 +81,67 @@ class Beside:
 
 def undirected(timeline: Timeline, recencies: Sequence[float]) -> list[Part]:
     """The scores of `NeighborRidge`: what belongs together in whatever order; past likes fade by each of the half-lives."""
+    links, nothing = undirected_links(likes_in(timeline)), np.zeros(timeline.n_items)
+    return [Part(links, nothing, undirected_past(timeline, recency)) for recency in recencies]
+
+
+def likes_in(timeline: Timeline) -> LikedItems:
+    """The liked items of all users."""
     events = timeline.events
     order = np.lexsort((events.items, events.owners))
     order = order[events.wanted[order] > 0]
     sizes = np.bincount(events.owners[order], minlength=len(events.indptr) - 1)
     indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    liked = LikedItems(indptr, events.items[order], timeline.n_items)
+    return LikedItems(indptr, events.items[order], timeline.n_items)
+
+
+def undirected_links(liked: LikedItems) -> Links:
+    """The regressions of likes on likes."""
     (neighbors,) = CoOccurrences.of(liked, RIDGE, RIDGE.neighbors).solve(RIDGE.neighbors, [RIDGE.penalty])
-    links, nothing = Links(*seen_from_sources(neighbors)), np.zeros(timeline.n_items)
-    ages = timeline.ages()[:, None]
-    return [Part(links, nothing, timeline.in_scores(np.exp2(-ages / recency))) for recency in recencies]
+    return Links(*seen_from_sources(neighbors))
+
+
+def undirected_past(timeline: Timeline, recency: float) -> FloatArray:
+    """(n, 1) what rows count beside later ones."""
+    return timeline.in_scores(np.exp2(-timeline.ages()[:, None] / recency))
 
 
 def recent_popularity(timeline: Timeline) -> Part:
     """The popularity of items of late, the same for all users."""
-    events, wanted = timeline.events, timeline.events.wanted > 0
-    pairs = TimedPairs(
-        events.owners[wanted].astype(np.int64), events.items[wanted].astype(np.int64), timeline.times[wanted]
-    )
+    pairs = liked_pairs(timeline)
     half_life = choose_half_life(pairs, timeline.n_items)
     popular = popularity_of(recent_counts(pairs, timeline.n_items, half_life), half_life)
-    return Part(_no_links(timeline.n_items), popular.scores.astype(np.float64), np.zeros((len(timeline.rows), 0)))
+    return bias_alone(popular.scores)._replace(past=np.zeros((len(timeline.rows), 0)))
+
+
+def liked_pairs(timeline: Timeline) -> TimedPairs:
+    """The rows that may be the next item."""
+    events, wanted = timeline.events, timeline.events.wanted > 0
+    return TimedPairs(
+        events.owners[wanted].astype(np.int64), events.items[wanted].astype(np.int64), timeline.times[wanted]
+    )
+
+
+def bias_alone(scores: FloatArray) -> Part:
+    """Scores that no past changes."""
+    return Part(_no_links(len(scores)), scores.astype(np.float64), np.zeros((0, 0)))
 
 
 def repeats(timeline: Timeline) -> Part:
     """Every past item speaks for itself: by its weight, which may be a count, and by how lately it was."""
-    m = timeline.n_items
-    links = Links(np.arange(m + 1), np.arange(m, dtype=np.int32), np.ones(m, np.float32))
+    return repeat_links(timeline.n_items)._replace(past=repeat_past(timeline))
+
+
+def repeat_links(n_items: int) -> Part:
+    """Each item speaks for itself; without a past."""
+    links = Links(np.arange(n_items + 1), np.arange(n_items, dtype=np.int32), np.ones(n_items, np.float32))
+    return Part(links, np.zeros(n_items), np.zeros((0, 1)))
+
+
+def repeat_past(timeline: Timeline) -> FloatArray:
+    """(n, 1) what rows say of their own items."""
     past = timeline.in_scores(REPEAT_DECAY ** timeline.ages()[:, None])
-    return Part(links, np.zeros(m), past * (repeat_strength(timeline.events.past) / timeline.events.past)[:, None])
+    return np.asarray(past * (repeat_strength(timeline.events.past) / timeline.events.past)[:, None])
 
 
 def repeat_strength(past: FloatArray) -> FloatArray:

@@ -20,16 +20,21 @@ from topnrank.errors import DivergenceError
 from topnrank.models.sequence._sequence_kernel import (
     Links,
     PairBlocks,
+    PairSums,
+    Scales,
     all_pasts,
     count_pairs,
+    count_pasts,
     fill_pairs,
+    fill_pasts,
     futures,
     nearest_features,
+    nearest_of_sums,
     solve_features,
     whole_matrix,
 )
 from topnrank.models.sequence.links import links_of
-from topnrank.models.sequence.timeline import Timeline, decayed
+from topnrank.models.sequence.timeline import Timeline, Totals, decayed
 
 TRAINED = 0.01
 """In training, rows of the past that count less than this share are left out."""
@@ -49,11 +54,18 @@ class AllFeatures(NamedTuple):
     @classmethod
     def of(cls, timeline: Timeline, decays: FloatArray, longest: int) -> Self:
         """G by pairs of items, and B."""
-        decays = np.ascontiguousarray(decays, np.float64)
-        reach, m = min(longest, _reach(decays)), timeline.n_items
+        scales, m = scales_of(decays, longest), timeline.n_items
         right = np.zeros((m, m * len(decays)), np.float32)
-        all_pasts(timeline.events, decays, reach, right)
-        return cls(_pair_blocks(timeline, decays, reach), right, _unit(timeline))
+        all_pasts(timeline.events, scales, right)
+        return cls(pair_blocks(timeline, scales), right, timeline.totals().unit)
+
+    @classmethod
+    def of_sums(cls, pairs: PairSums, totals: Totals) -> Self:
+        """The same of sums that were made elsewhere."""
+        m, S = pairs.blocks.diagonal.shape[:2]
+        right = np.zeros((m, m, S), np.float32)
+        right[np.repeat(np.arange(m), np.diff(pairs.indptr)), pairs.others] = pairs.pasts
+        return cls(pairs.blocks, right.reshape(m, m * S), totals.unit)
 
     def solve(self, penalty: float) -> Links:
         """W, seen from the features; the largest `KEPT` weights of each item, by what they move."""
@@ -97,15 +109,22 @@ class NextItemSystem:
     @classmethod
     def of(cls, timeline: Timeline, decays: FloatArray, neighbors: int, shrink: float, longest: int) -> Self:
         """G by pairs of items, and the nearest features of each item."""
-        decays = np.ascontiguousarray(decays, np.float64)
         events, m, S = timeline.events, timeline.n_items, len(decays)
-        reach, unit = min(longest, _reach(decays)), _unit(timeline)
-        blocks = _pair_blocks(timeline, decays, reach)
-        norms = np.bincount(events.items, weights=events.wanted, minlength=m)
+        scales, totals = scales_of(decays, longest), timeline.totals()
+        unit, norms, blocks = totals.unit, totals.by_item, pair_blocks(timeline, scales)
         chosen = np.empty((m, S * max(1, min(neighbors, m))), np.int32)
         right = np.zeros(chosen.shape, np.float32)
-        nearest_features(events, decays, reach, blocks.diagonal, norms, shrink * unit, chosen, right)
+        nearest_features(events, scales, blocks.diagonal, norms, shrink * unit, chosen, right)
         return cls(blocks, chosen, right, unit)
+
+    @classmethod
+    def of_sums(cls, pairs: PairSums, totals: Totals, neighbors: int, shrink: float) -> Self:
+        """The same of sums that were made elsewhere."""
+        m, S = pairs.blocks.diagonal.shape[:2]
+        chosen = np.empty((m, S * max(1, min(neighbors, m))), np.int32)
+        right = np.zeros(chosen.shape, np.float32)
+        nearest_of_sums(*pairs[1:], pairs.blocks.diagonal, totals.by_item, shrink * totals.unit, chosen, right)
+        return cls(pairs.blocks, chosen, right, totals.unit)
 
     def solve(self, penalty: float) -> Links:
         """W, seen from the features."""
@@ -115,24 +134,31 @@ class NextItemSystem:
         return links_of(self.chosen, weights[0], self.blocks.diagonal.shape[0] * self.blocks.diagonal.shape[1])
 
 
-def _pair_blocks(timeline: Timeline, decays: FloatArray, reach: int) -> PairBlocks:
+def pair_sums(timeline: Timeline, decays: FloatArray, longest: int) -> PairSums:
+    """G and B of all pairs."""
+    m, scales = timeline.n_items, scales_of(decays, longest)
+    sizes = np.zeros(m, np.int64)
+    count_pasts(timeline.events, scales, sizes)
+    indptr = indptr_from_counts(sizes)
+    others, pasts = np.empty(indptr[-1], np.int32), np.empty((indptr[-1], len(decays)), np.float32)
+    fill_pasts(timeline.events, scales, indptr, others, pasts)
+    return PairSums(pair_blocks(timeline, scales), indptr, others, pasts)
+
+
+def pair_blocks(timeline: Timeline, scales: Scales) -> PairBlocks:
     """G by pairs of items."""
-    events, m, S = timeline.events, timeline.n_items, len(decays)
+    events, m, S = timeline.events, timeline.n_items, len(scales.decays)
+    reach = max(1, int(scales.reaches.max()))
     R = np.zeros((len(events.items), S, S), np.float32)
-    futures(events, decays, R)
+    futures(events, scales.decays, R)
     sizes = np.zeros(m, np.int64)
     count_pairs(events, reach, sizes)
     indptr = indptr_from_counts(sizes)
     n_pairs = indptr[-1]
     values, diagonal = np.empty((n_pairs, S, S), np.float32), np.empty((m, S, S), np.float32)
     blocks = PairBlocks(indptr, np.empty(n_pairs, np.int32), values, diagonal)
-    fill_pairs(events, decays, reach, R, *blocks)
+    fill_pairs(events, scales, reach, R, *blocks)
     return blocks
-
-
-def _unit(timeline: Timeline) -> float:
-    """What a penalty of one row is on the scale of G."""
-    return max(float((timeline.events.wanted * timeline.events.past**2).mean()), 1e-12)
 
 
 def ridge_past(timeline: Timeline, decays: FloatArray) -> Float64Array:
@@ -140,7 +166,7 @@ def ridge_past(timeline: Timeline, decays: FloatArray) -> Float64Array:
     return np.asarray(timeline.in_scores(decayed(timeline.ages(), decays)))
 
 
-def _reach(decays: FloatArray) -> int:
-    """Rows after which nothing is left of the past."""
-    slowest = float(np.max(decays))
-    return 1 if slowest == 0 else 2**31 if slowest >= 1 else max(1, math.ceil(math.log(TRAINED) / math.log(slowest)))
+def scales_of(decays: FloatArray, longest: int) -> Scales:
+    """The scales, each with the rows after which nothing is left of the past, at most `longest`."""
+    reaches = [0 if one == 0 else math.ceil(math.log(TRAINED) / math.log(one)) for one in decays]
+    return Scales(np.ascontiguousarray(decays, np.float64), np.minimum(np.array(reaches, np.int64), longest))

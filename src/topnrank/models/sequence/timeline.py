@@ -6,9 +6,9 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from topnrank._csr import indptr_from_counts
-from topnrank._typing import BoolArray, Float32Array, FloatArray, Int64Array, IntArray
+from topnrank._typing import BoolArray, Float32Array, Float64Array, FloatArray, Int64Array, IntArray
 from topnrank.data.interactions import Interactions
-from topnrank.data.order import TimedItems, oldest_first, times_of
+from topnrank.data.order import TimedItems, oldest_first, rule_of_ties, times_of
 from topnrank.models.sequence._sequence_kernel import Events
 
 FAINTEST = 1e-4
@@ -26,9 +26,38 @@ class Pauses(NamedTuple):
     """Seconds of a pause that leave half of what came before; None: pauses alone take nothing"""
 
 
+class Totals(NamedTuple):
+    """Sums over all rows."""
+
+    rows: int
+    past: float
+    wanted: float
+    squares: float
+    """Of wanted times the square of past"""
+    by_item: Float64Array
+    """(n_items,) of wanted"""
+
+    @property
+    def unit(self) -> float:
+        """What a penalty of one row is on the scale of the sums of squares."""
+        return max(self.squares / max(self.rows, 1), 1e-12)
+
+    @property
+    def row(self) -> float:
+        """What a step from one row to another counts, on average."""
+        return max(self.past / max(self.rows, 1), 1e-12) * max(self.wanted / max(self.rows, 1), 1e-12)
+
+    @property
+    def counts(self) -> Float64Array:
+        """(n_items,) rows of each item, in rows of the usual weight."""
+        return self.by_item / max(self.wanted / max(self.rows, 1), 1e-12)
+
+
 @dataclass(frozen=True)
 class Timeline:
-    """The rows that count, by user and from the oldest to the latest; items of one moment in random order."""
+    """The rows that count, by user and from the oldest to the latest; items of one moment in random order.
+
+    Where the data keep the order of the file, they are taken in that."""
 
     events: Events
     rows: Int64Array
@@ -36,21 +65,31 @@ class Timeline:
     times: Int64Array
     """(n,) their timestamps"""
     n_items: int
+    places: Int64Array | None = None
+    """(n,) where the rows stood in the file; None: the order of rows of one moment is not known"""
 
     @classmethod
     def of(cls, data: Interactions, dislikes: float, pauses: Pauses, who: str) -> Self:
         """The rows of weighted data whose (user, item) pairs are unique."""
         assert data.weights is not None
         times = times_of(data, who, "NeighborRidge")
-        order = oldest_first(data, TimedItems.of(data, times), "random", 0)
+        order = oldest_first(data, TimedItems.of(data, times), rule_of_ties(data), 0)
         past = strengths(data.weights[order], dislikes)
         kept = past != 0
         rows, users = order[kept], data.user_index[order][kept]
         wanted = np.maximum(data.weights[rows], np.float32(0))
         links = _links(users, times[rows], pauses)
         columns = {"past": past[kept], "wanted": wanted, "links": links}
+        places = None if data.places is None else data.places[rows]
         return cls.from_rows(
-            users, data.indices[rows], rows, times[rows], **columns, n_users=data.n_users, n_items=data.n_items
+            users,
+            data.indices[rows],
+            rows,
+            times[rows],
+            **columns,
+            n_users=data.n_users,
+            n_items=data.n_items,
+            places=places,
         )
 
     @classmethod
@@ -66,15 +105,16 @@ class Timeline:
         links: Float32Array,
         n_users: int,
         n_items: int,
+        places: Int64Array | None = None,
     ) -> Self:
         """From rows in their order, with past, wanted and links of `Events`."""
-        places = np.argsort(items, kind="stable")
+        by_item = np.argsort(items, kind="stable")
         item_indptr = indptr_from_counts(np.bincount(items, minlength=n_items))
         indptr = indptr_from_counts(np.bincount(users, minlength=n_users))
         events = Events(
-            indptr, items.astype(np.int32), past, wanted, links, users.astype(np.int32), item_indptr, places
+            indptr, items.astype(np.int32), past, wanted, links, users.astype(np.int32), item_indptr, by_item
         )
-        return cls(events, rows, times, n_items)
+        return cls(events, rows, times, n_items, places)
 
     def take(self, kept: BoolArray) -> Self:
         """The rows of a mask."""
@@ -82,9 +122,24 @@ class Timeline:
         columns = {name: getattr(events, name)[kept] for name in ("past", "wanted", "links")}
         n_users, n_items = len(events.indptr) - 1, self.n_items
         rows, times = self.rows[kept], self.times[kept]
+        places = None if self.places is None else self.places[kept]
         return self.from_rows(
-            events.owners[kept], events.items[kept], rows, times, **columns, n_users=n_users, n_items=n_items
+            events.owners[kept],
+            events.items[kept],
+            rows,
+            times,
+            **columns,
+            n_users=n_users,
+            n_items=n_items,
+            places=places,
         )
+
+    def totals(self) -> Totals:
+        """Sums over the rows."""
+        past, wanted = (one.astype(np.float64) for one in (self.events.past, self.events.wanted))
+        by_item = np.bincount(self.events.items, weights=wanted, minlength=self.n_items)
+        sums = float(past.sum()), float(wanted.sum()), float((wanted * past**2).sum())
+        return Totals(len(self.rows), *sums, by_item.astype(np.float64))
 
     def ages(self) -> Int64Array:
         """(n,) how many rows of the user are later."""
@@ -97,8 +152,10 @@ class Timeline:
     def in_scores(self, weights: FloatArray) -> FloatArray:
         """(n, S) what rows count in the scores, from what they would count by their place in the user's history.
 
-        Pauses take their share; the order of rows of one moment is not known, so that these count alike, their mean.
+        Pauses take their share; where the order of rows of one moment is not known, these count alike, their mean.
         """
+        if self.places is not None:
+            return np.asarray(weights * (self.events.past * self._left())[:, None])
         new = np.ones(len(self.rows), np.bool_)
         new[1:] = (np.diff(self.events.owners) != 0) | (np.diff(self.times) != 0)
         starts = np.flatnonzero(new)

@@ -7,10 +7,11 @@ import numpy as np
 
 from topnrank._typing import FloatArray
 from topnrank.models.parameters import Choice, Range, Space
-from topnrank.models.sequence.choice import HeldOutLast
+from topnrank.models.sequence.choice import HeldOutNext
 from topnrank.models.sequence.counts import count
 from topnrank.models.sequence.model import OrderedModel
 from topnrank.models.sequence.parts import Part
+from topnrank.models.sequence.sums import OrderSums
 from topnrank.models.sequence.timeline import Timeline
 
 
@@ -37,7 +38,7 @@ class Transitions(OrderedModel):
         "popularity": Range(-0.6, 0.2),
     }
 
-    def choose(self, held_out: HeldOutLast | None) -> Self:
+    def choose(self, held_out: HeldOutNext | None) -> Self:
         """The settings that are best on the held-out last items."""
         return replace(self, **asdict(self.count_settings(held_out)))
 
@@ -45,7 +46,16 @@ class Transitions(OrderedModel):
         """Counts once."""
         settings = self.count_settings()
         counted = count(timeline, settings.window, settings.distance_power)
-        return Part(settings.links(counted, timeline), settings.bias(timeline), settings.past(timeline))
+        return settings.part(counted, timeline.totals(), self.pasts(timeline))
+
+    def learn_from(self, sums: OrderSums) -> Part:
+        """The counts of all parts of the rows."""
+        assert sums.counted is not None
+        return self.count_settings().part(sums.counted, sums.totals, np.zeros((0, 1)))
+
+    def pasts(self, timeline: Timeline) -> FloatArray:
+        """The head and the flat tail."""
+        return self.count_settings().past(timeline)
 
     def kernel(self, size: int) -> FloatArray:
         """The head and the flat tail."""

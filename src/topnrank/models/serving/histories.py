@@ -11,7 +11,7 @@ from topnrank._checks import one_of
 from topnrank._typing import BoolArray, Float32Array, Float64Array, IdArray, Int64Array, IntArray
 from topnrank.data.ids import as_array
 from topnrank.data.interactions import Interactions
-from topnrank.data.order import TimedItems, oldest_first
+from topnrank.data.order import TimedItems, oldest_first, rule_of_ties
 from topnrank.errors import ParameterError, UnknownIdError
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def _of_interactions(model: "Model", data: Interactions, unknown_items: str) -> 
     values = np.full(len(pairs), np.nan) if given is None else given.astype(np.float64)
     order = np.arange(len(pairs))
     if pairs.timestamps is not None:  # a history goes from the oldest item to the latest
-        order = oldest_first(pairs, TimedItems.of(pairs, pairs.timestamps), "random", 0)
+        order = oldest_first(pairs, TimedItems.of(pairs, pairs.timestamps), rule_of_ties(pairs), 0)
     indices = pairs.indices[order]
     raw = Histories(pairs.users.ids, pairs.indptr, model.item_map.index(pairs.items.ids)[indices], values[order])
     return _require_known(model, raw, unknown_items, lambda rows: pairs.items.ids[indices[rows]].tolist())

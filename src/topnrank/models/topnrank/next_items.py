@@ -21,8 +21,8 @@ from topnrank.kernels.jit import threads
 from topnrank.models.base import Fitted
 from topnrank.models.factor.fitted import TIMES
 from topnrank.models.parameters import AUTO
-from topnrank.models.sequence.choice import WORTH, HeldOutLast
-from topnrank.models.sequence.joined import WEIGHTS
+from topnrank.models.sequence.choice import WORTH, HeldOutNext
+from topnrank.models.sequence.joined import PLACES, WEIGHTS
 from topnrank.models.sequence.links import BIAS, COUNTS, NEXT_BIAS, PAST, TARGETS, VALUES, LinkScores, link_scores
 from topnrank.models.sequence.model import OrderedModel
 from topnrank.models.sequence.next_item_ridge import NextItemRidge
@@ -66,7 +66,7 @@ def _added(model: "TopNRank", fitted: Fitted, data: Interactions, order: str) ->
     directed = _directed(kind, model)
     timeline = directed.timeline(data)
     if settings is None:
-        held_out = HeldOutLast.of(timeline)
+        held_out = HeldOutNext.of(timeline)
         few = held_out is None or held_out.users.size < FEWEST_USERS
         if order == AUTO and few:
             return fitted
@@ -76,7 +76,8 @@ def _added(model: "TopNRank", fitted: Fitted, data: Interactions, order: str) ->
         settings = {name: getattr(chosen, name) for name in directed.open_settings()}
     arrays = replace(directed, **settings).arrays(data, timeline)
     arrays[NEXT_BIAS] = arrays.pop(BIAS)
-    del arrays[WEIGHTS]
+    for name in (WEIGHTS, PLACES):
+        arrays.pop(name, None)
     told = {"order": kind} if order == AUTO else {}
     info = replace(fitted.info, following=settings, chosen={**(fitted.info.chosen or {}), **told})
     return Fitted.of(data, {**fitted.arrays, **arrays}, info)
@@ -90,7 +91,7 @@ def _directed(kind: str, model: "TopNRank") -> OrderedModel:
     return Transitions(**USUAL, undirected=AUTO, recent_popularity=AUTO, **shared)
 
 
-def _is_worth_it(directed: OrderedModel, held_out: HeldOutLast) -> bool:
+def _is_worth_it(directed: OrderedModel, held_out: HeldOutNext) -> bool:
     """Whether the sum ranks the held-out last items better than neighbors that know no order."""
     flat = undirected(held_out.rest, [np.inf])[0]
     with_order, without = held_out.values([directed.whole(held_out.rest)], [[1.0]]), held_out.values([flat], [[1.0]])

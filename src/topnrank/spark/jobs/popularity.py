@@ -1,9 +1,11 @@
 """The popularity of items, counted in the blocks of users."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from pyspark import RDD
 
 from topnrank._typing import Float64Array
 from topnrank.models.recent_popularity import ItemPopularity, TimedPairs, choose_half_life, popularity_of, recent_counts
@@ -19,18 +21,29 @@ def item_popularity_of_blocks(data: SparkInteractions) -> ItemPopularity:
     """`recent_popularity.item_popularity` of rows in the cluster."""
     n_items = data.n_items
     if "timestamps" not in data.blocks.map(lambda block: sorted(block.data)).first():
-        return popularity_of(_sum(data, lambda block: _plain_counts(block, n_items)), math.inf)
-    share = min(1.0, MOST_ROWS / data.n_rows)
-    parts: list[TimedPairs] = data.blocks.map(lambda block: _drawn_pairs(block, n_items, share)).collect()
+        return popularity_of(_sum(data.blocks, n_items, lambda block: _plain_counts(block, n_items)), math.inf)
+    return popularity_of_pairs(data, data.blocks, lambda block: _pairs(block, n_items))
+
+
+def popularity_of_pairs(
+    data: SparkInteractions, blocks: "RDD[Any]", pairs: Callable[[Any], TimedPairs]
+) -> ItemPopularity:
+    """That of the `pairs` of some blocks, whose users are numbered among all."""
+    n_items, share = data.n_items, min(1.0, MOST_ROWS / data.n_rows)
+    parts: list[TimedPairs] = blocks.map(lambda block: _drawn(pairs(block), share)).collect()
     half_life = choose_half_life(TimedPairs(*map(np.concatenate, zip(*parts, strict=True))), n_items)
-    latest = int(data.blocks.map(lambda block: int(block.data["timestamps"].max())).max())
-    return popularity_of(_sum(data, lambda block: _recent_counts(block, n_items, half_life, latest)), half_life)
+    latest = max(blocks.map(lambda block: int(pairs(block).times.max(initial=_EARLIEST))).collect())
+    counts = _sum(blocks, n_items, lambda block: recent_counts(pairs(block), n_items, half_life, latest))
+    return popularity_of(counts, half_life)
 
 
-def _sum(data: SparkInteractions, counts: Any) -> Float64Array:
+_EARLIEST = np.iinfo(np.int64).min
+
+
+def _sum(blocks: "RDD[Any]", n_items: int, counts: Any) -> Float64Array:
     """The counts of all blocks, added in their order; one block here at a time."""
-    total = np.zeros(data.n_items)
-    for part in data.blocks.map(counts).toLocalIterator(prefetchPartitions=True):
+    total = np.zeros(n_items)
+    for part in blocks.map(counts).toLocalIterator(prefetchPartitions=True):
         total += part
     return total
 
@@ -40,13 +53,11 @@ def _plain_counts(block: UserBlock, n_items: int) -> Float64Array:
     return np.bincount(rows.indices[rows.pair_starts], minlength=n_items).astype(np.float64)
 
 
-def _recent_counts(block: UserBlock, n_items: int, half_life: float, latest: int) -> Float64Array:
+def _pairs(block: UserBlock, n_items: int) -> TimedPairs:
     pairs = TimedPairs.of(block.interactions(n_items), "popularity")
-    return recent_counts(pairs, n_items, half_life, latest)
+    return pairs._replace(users=pairs.users + block.first)
 
 
-def _drawn_pairs(block: UserBlock, n_items: int, share: float) -> TimedPairs:
+def _drawn(pairs: TimedPairs, share: float) -> TimedPairs:
     """The pairs of a share of the users, who are drawn by their numbers: the same ones for any number of blocks."""
-    pairs = TimedPairs.of(block.interactions(n_items), "popularity")
-    pairs = pairs._replace(users=pairs.users + block.first)
     return pairs if share == 1.0 else pairs.where(mix(pairs.users.astype(np.uint64)) < np.uint64(share * 2.0**64))

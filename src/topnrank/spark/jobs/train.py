@@ -30,6 +30,7 @@ from topnrank.models.factor.run import (
     run,
 )
 from topnrank.models.linear.neighbors import NEIGHBORS, WEIGHTS
+from topnrank.models.sequence.model import OrderedModel
 from topnrank.models.topnrank.model import TopNRank
 from topnrank.scorers import Parameters, RatingResiduals
 from topnrank.scorers.base import NO_ROWS
@@ -39,6 +40,7 @@ from topnrank.spark.engine.item_store import distribute
 from topnrank.spark.engine.tasks import TrainingBlock
 from topnrank.spark.jobs.distributed_model import DistributedModel, ItemParameters, unfitted
 from topnrank.spark.jobs.evaluate import EvaluationOptions, HeldOutRows, evaluate_rows
+from topnrank.spark.jobs.order import train_order
 from topnrank.spark.jobs.popularity import item_popularity_of_blocks
 from topnrank.spark.jobs.prepare import DataCounts, PreparedBlocks, is_local, prepare_blocks
 from topnrank.spark.session.session import described
@@ -67,13 +69,16 @@ def train_on_blocks(
 ) -> DistributedModel:
     """`local`, trained on `data`, whose rows stay in the cluster; the other arguments are those of `FactorModel.fit`.
 
-    Models in closed form (EASE, NeighborRidge, ItemMean, Popularity, Random), and feedback that looks at all rows at once
-    (Grades, Relevance, ConversionRate, ItemCount, Recency) are for the driver, which collects the rows for them; factor
-    models are trained in the cluster even so. With validation the driver keeps the parameters of the best round.
+    Models of order are summed in the cluster (`spark.jobs.order`). Other models in closed form (EASE, NeighborRidge,
+    ItemMean, Popularity, Random), and feedback that looks at all rows at once (Grades, Relevance, ConversionRate,
+    ItemCount, Recency), are for the driver, which collects the rows for them; factor models are trained in the cluster
+    even so. With validation the driver keeps the parameters of the best round.
     """
     if not isinstance(local, FactorModel):
         if validation is not None:
             raise ParameterError(f"{type(local).__name__} is not trained in rounds: leave the validation rows out")
+        if isinstance(local, OrderedModel) and (trained := train_order(local, data)) is not None:
+            return trained
         return DistributedModel.of_local(local.fit(data.collect()), data.session, like=data)
     options = RunOptions(checkpoint, progress, callbacks)
     sample = data.blocks.first().interactions(data.n_items, data.type_names)

@@ -17,11 +17,12 @@ from pyspark.ml.util import DefaultParamsReadable, DefaultParamsWritable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from topnrank._typing import Float32Array, Int32Array, Int64Array, IntArray
+from topnrank._typing import Float32Array, IntArray
 from topnrank.data.columns import to_numpy
 from topnrank.data.feedback.policies import LIKED_FROM
 from topnrank.data.frames import Columns, check_columns
 from topnrank.data.ids import IdMap
+from topnrank.data.interactions import Interactions
 from topnrank.errors import DataError, ParameterError
 from topnrank.evaluation.evaluate import user_values
 from topnrank.evaluation.labels import Labels
@@ -152,24 +153,10 @@ class FixedScores:
     scores: Float32Array
 
     @property
-    def user_map(self) -> IdMap:
-        """Empty: users are not asked for."""
-        return IdMap(np.empty(0, np.int64))
-
-    @property
-    def item_map(self) -> IdMap:
-        """Indices of rows."""
-        return IdMap(np.arange(len(self.scores)))
-
-    @property
-    def seen_indptr(self) -> Int64Array:
-        """Empty: nothing was seen."""
-        return np.zeros(1, np.int64)
-
-    @property
-    def seen_indices(self) -> Int32Array:
-        """Empty: nothing was seen."""
-        return np.empty(0, np.int32)
+    def fitted(self) -> Interactions:
+        """The rows by index, without users: these are not asked for."""
+        no_users, rows = IdMap(np.empty(0, np.int64)), IdMap(np.arange(len(self.scores)))
+        return Interactions(no_users, rows, np.zeros(1, np.int64), np.empty(0, np.int32))
 
     def score_block(self, users: IntArray) -> Float32Array:
         """The scores of all rows for each user: a row has one user."""
