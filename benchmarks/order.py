@@ -136,7 +136,8 @@ def measure(name: str, protocol: str, key: str) -> dict[str, Any]:
     """All numbers of a method on a data set by a protocol."""
     method = METHODS[key]
     data, splits = splits_of(name, protocol)
-    method.model.fit(tnr.synthetic(users=60, items=40, ratings=900, seed=0))  # compile first
+    few = tnr.synthetic(users=60, items=40, ratings=900, seed=0)
+    method.model.fit(few.with_weights(np.ones(len(few), np.float32)))  # compile first
     chosen, choosing = seconds(lambda: with_settings(method, splits[0], protocol))
     changed = {k: v for k, v in chosen.get_params().items() if v != method.model.get_params()[k]}
     if not changed.get("undirected", getattr(chosen, "undirected", 0.0)):

@@ -71,8 +71,8 @@ class Recipe:
     """What item vectors and biases are multiplied by after training, so that they weigh less beside the neighbors"""
     popularity: float = 0.0
     """What the popularity of items weighs in their biases"""
-    fading: bool = True
-    """Whether that is the popularity of late, where rows have times"""
+    half_life: float | None = None
+    """Days after which a row counts half in it, where rows have times; inf for never, None for what the rows say"""
     neighbor_scale: float | None = None
     """Where the neighbors' scale begins; None: by what they give to likes whose user is left out"""
     start: Start | None = None

@@ -28,8 +28,8 @@ AT_ONCE = 250
 """Users whose scores are held in memory at a time."""
 SHARES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 """Weights of a further part that are tried, each as a share of the spread of the first part's scores."""
-MORE_SHARES = (*SHARES, 3.2, 6.4, 12.8, 25.6, 100.0, 1000.0)
-"""Of recent popularity: what is asked for in the weeks after may be little else."""
+MORE_SHARES = (*SHARES, 3.2, 6.4, 12.8, 25.6, 100.0, 1e5)
+"""Of recent popularity: what is asked for in the weeks after may be little else. The last one leaves nothing else."""
 RECENCIES = (8.0, 32.0, 128.0)
 WORTH = 1.002
 """A further part must improve the metric by this factor, or it is left out."""
@@ -155,8 +155,8 @@ def choose_beside(given: Beside, is_open: Container[str], main: Part, held_out: 
     """`given` with the parts that are open at the weights by which the held-out items are ranked best.
 
     A part that does not make the metric better by `WORTH` is left out. Where all that comes after one moment is asked for,
-    the largest weight of recent popularity is taken that is within one standard error of the best: what is not surely better
-    than a list of what is popular should not change it.
+    recent popularity leaves the rest nothing but to decide between equals, unless more of it is better by a standard error:
+    what is not surely better than a list of what is popular should not change it.
     """
     chosen, parts, weights = given, [main], [1.0]
     best = float(held_out.values(parts, [weights])[0])
@@ -180,9 +180,10 @@ def choose_beside(given: Beside, is_open: Container[str], main: Part, held_out: 
         tried_weights = [_rounded(share * unit) for share in MORE_SHARES]
         values = held_out.of_users([*parts, popular], [[*weights, weight] for weight in tried_weights])
         means = values.mean(axis=1)
-        behind = values[int(np.argmax(means))] - values
-        near = behind.mean(axis=1) <= behind.std(axis=1) / np.sqrt(held_out.users.size)
-        place = int(np.flatnonzero(near)[-1]) if held_out.ends_at_once else int(np.argmax(means))
+        place = int(np.argmax(means))
+        gains = values[place] - values[-1]
+        if held_out.ends_at_once and gains.mean() <= gains.std() / np.sqrt(held_out.users.size):
+            place = len(tried_weights) - 1
         better = means.max() > WORTH * best
         chosen = replace(chosen, recent_popularity=tried_weights[place] if better else 0.0)
     return chosen
