@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
+from topnrank._memory import require_memory
 from topnrank.data.feedback.liked import LikedRule
 from topnrank.data.feedback.policies import Feedback
 from topnrank.engines import Problem, State
@@ -92,6 +93,12 @@ class Recipe:
         """With vectors of that length."""
         assert isinstance(self.scorer, Factors | History)
         return replace(self, scorer=replace(self.scorer, factors=factors))
+
+    def require_memory(self, n_users: int, n_items: int) -> None:
+        """An OutOfMemoryError where the vectors do not fit: their values, squares and sums, four bytes each."""
+        rows = n_items + n_users * isinstance(self.scorer, Factors)
+        factors = getattr(self.scorer, "factors", 0)
+        require_memory(12 * rows * factors, f"training {rows:,} vectors of {factors:,} factors", "give fewer factors")
 
     def problem(self, lists: TrainingLists, frozen: FrozenTerms = NO_FROZEN_TERMS) -> Problem:
         """Scorer, objective, lists and update rules as the engines take them."""

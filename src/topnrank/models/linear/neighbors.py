@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from topnrank._csr import row_owner
+from topnrank._memory import require_memory
 from topnrank._typing import BoolArray, Float32Array, Float64Array, FloatArray, Int32Array, Int64Array, IntArray
 from topnrank.models.base import Fitted
 from topnrank.models.linear._neighbors_kernel import (
@@ -209,6 +210,8 @@ def _empty_gram(likes: Likes, diagonal: Float32Array) -> Gram:
     counts = np.zeros(diagonal.size, np.int64)
     count_upper(likes, counts)
     indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    advice = "leave out rare items with filter(min_item_users=...), or users with very long histories"
+    require_memory(8 * int(indptr[-1]), "counting which items are liked together", advice)
     n_items = diagonal.size
     words = -(-n_items // 64)
     shape = (n_items, words) if 12 * n_items * words <= MOST_BYTES else (0, 0)
