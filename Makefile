@@ -5,7 +5,7 @@
 # make check   lint and types
 # make docs    the documentation site, in docs/_build/html
 # make bench   the benchmark suite: installs the peers in .venv-bench and writes benchmarks/report (TOPNRANK_DATA: ML-1M)
-# make torture   faults by the thousand: damaged and hostile files, full disks, kills, forks, threads (ARGS="--scale 10 --seed 1")
+# make torture   faults by the thousand: damaged and hostile files, full disks, kills, forks, threads (ARGS="--full --jobs 16 --report docs/results/robustness.md")
 # make serve-campaign   servers at full size: swaps, kills, full disks, 10,000 fuzzed requests; appends to serve-campaign.md
 # make test-minimum   the tests of data, files and models with the oldest versions that are allowed, in .venv-minimum
 # make out-of-the-box   docs/results/out_of_the_box.md, our default beside the peers' (TOPNRANK_DATA; ARGS="--jobs 16")
@@ -35,7 +35,7 @@ test-minimum: $(MINIMUM)/installed
 	$(MINIMUM)/bin/python -m pytest -n auto -m "not slow and not process and not cluster" tests/data tests/io tests/kernels tests/models $(ARGS)
 
 torture: $(VENV)/installed-dev
-	$(BIN)/python benchmarks/torture.py --report docs/results/robustness.md $(ARGS)
+	$(BIN)/python benchmarks/torture.py $(ARGS)
 
 serve-campaign: $(VENV)/installed-dev
 	TOPNRANK_CAMPAIGN=$(CURDIR)/serve-campaign.md $(BIN)/python -m pytest -n 0 -s -q tests/serve/test_processes.py tests/serve/test_contract.py $(ARGS)

@@ -1,7 +1,7 @@
-"""The campaigns of `torture.py`. A process of this file runs a batch: `torture_cases.py NAME SEED FIRST END`.
+"""The campaigns of `torture.py`. A process of this file runs cases of one: `torture_cases.py NAME SEED`.
 
-It prints number and outcome of each case: one word for what is allowed ("right", "refused"), "FAILED: ..." for the rest.
-An END of -1 means all cases there are, of campaigns that know them.
+It prints how many cases the campaign lists, then reads numbers of cases and prints number and outcome of each: one word
+for what is allowed ("right", "refused"), "FAILED: ..." for the rest.
 """
 
 import sys
@@ -73,12 +73,14 @@ CAMPAIGNS = {
 }
 
 
-def run_batch(name: str, seed: int, first: int, end: int) -> None:
-    """Runs the cases and prints their outcomes one by one."""
+def run_cases(name: str, seed: int) -> None:
+    """Runs the cases whose numbers come on standard input and prints their outcomes one by one."""
     campaign, number = CAMPAIGNS[name], list(CAMPAIGNS).index(name)
     listed = campaign.listed() if campaign.listed is not None else []
     order = np.random.default_rng([seed, number]).permutation(len(listed)) if seed else np.arange(len(listed))
-    for case in range(first, len(listed) if end < 0 else end):
+    print("listed", len(listed), flush=True)
+    for line in sys.stdin:
+        case = int(line)
         with tempfile.TemporaryDirectory(prefix="torture-", dir=writes.memory()) as folder:
             try:
                 if campaign.run is not None:
@@ -93,4 +95,4 @@ def run_batch(name: str, seed: int, first: int, end: int) -> None:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    run_batch(sys.argv[1], *map(int, sys.argv[2:5]))
+    run_cases(sys.argv[1], int(sys.argv[2]))

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from torture_models import data
+from torture_server import SERVER, acknowledged, serve, stored
 
 FAULTS = {"F": "owstm", "Q": "owstm", "I": "owstrlmc", "R": "ormlcu", "P": "ormlcu"}
 """Which calls each fault meets, by the letters of torture_disk.c; a file that cannot be unlinked stays, whatever we do."""
@@ -41,12 +42,10 @@ class Command:
     """A command that writes; `{}` in its arguments is the folder."""
 
     arguments: Sequence[str]
-    first: Sequence[str] = ()
-    """Run before, without faults: makes the files that are written over, or gone on with"""
+    first: Sequence[Sequence[str]] = ()
+    """Commands that are run before, without faults: they make the files that are written over, or gone on with"""
     forget: int = 0
     """So many cells of a comparison that are then removed, to be computed again"""
-    faults: str = "FQIRP"
-    kills: str = "BMA"
 
 
 _TRAIN = ["train", "{}/ratings.csv", "-q", "--set", "task=rated", "--set", "factors=3", "--set", "epochs=3"]
@@ -55,23 +54,35 @@ _LISTS = ["recommend", "{}/model.safetensors", "--all", "-q", "-o"]
 _COMPARE = ["compare", "{}/ratings.csv", "--models", "popularity", "--repeats", "1", "-q", "--folder", "{}/cells"]
 _TUNE = ["tune", "{}/ratings.csv", "-m", "ease", "-q", "--study", "{}/study.db", "--save-params", "{}/best.json"]
 _TABLE = ["reproduce", "table4", "--data", "{}/ratings.csv", "--repeats", "1", "-q", "--folder", "{}/cells"]
+_EVENTS = [SERVER, "{}/model.safetensors", "{}/events.db"]
+_REFRESH = ["refresh", "{}/new.safetensors", "--events", "{}/events.db"]
 COMMANDS = {
     "train": Command([*_TRAIN, *_SAVE, "--holdout", "0.3"]),
     "train over a file": Command(
-        [*_TRAIN, *_SAVE], first=["train", "{}/ratings.csv", "-q", "--set", "seed=9", "-m", "random", *_SAVE]
+        [*_TRAIN, *_SAVE], first=[["train", "{}/ratings.csv", "-q", "--set", "seed=9", "-m", "random", *_SAVE]]
     ),
     "train with a checkpoint": Command([*_TRAIN, *_SAVE, "--checkpoint", "{}/run"]),
     "recommend --all to Parquet": Command([*_LISTS, "{}/lists.parquet"]),
     "recommend --all to CSV": Command([*_LISTS, "{}/lists.csv"]),
-    "recommend --all over a file": Command([*_LISTS, "{}/lists.jsonl"], first=[*_LISTS, "{}/lists.jsonl", "-n", "1"]),
+    "recommend --all over a file": Command([*_LISTS, "{}/lists.jsonl"], first=[[*_LISTS, "{}/lists.jsonl", "-n", "1"]]),
     "evaluate": Command(["evaluate", "{}/model.safetensors", "{}/ratings.csv", "-q", "--per-user", "{}/users.csv"]),
     "data fetch": Command(["data", "fetch", "ml-latest-small", "-q"]),
     "data describe": Command(["data", "describe", "ml-latest-small", "-q", "--plot", "{}/plot.svg"]),
     "compare": Command([*_COMPARE, "--markdown", "{}/r.md", "--csv", "{}/r.csv", "--latex", "{}/r.tex"]),
-    "compare, the page": Command([*_COMPARE, "--report", "{}/r.html"], first=_COMPARE),
-    "reproduce": Command([*_TABLE, "--markdown", "{}/table.md"], first=_TABLE, forget=2),
-    "tune, going on": Command([*_TUNE, "--trials", "2"], first=[*_TUNE, "--trials", "1"]),
-    "tune, a new study": Command([*_TUNE, "--trials", "1"], faults="F", kills="B"),
+    "compare, the page": Command([*_COMPARE, "--report", "{}/r.html"], first=[_COMPARE]),
+    "reproduce": Command([*_TABLE, "--markdown", "{}/table.md"], first=[_TABLE], forget=2),
+    "tune, going on": Command([*_TUNE, "--trials", "2"], first=[[*_TUNE, "--trials", "1"]]),
+    "tune, a new study": Command([*_TUNE, "--trials", "1"]),
+    "similar": Command(["similar", "{}/new.safetensors", "3", "-q", "-o", "{}/similar.csv"], first=[[*_TRAIN, *_SAVE]]),
+    "update": Command(
+        ["update", "{}/new.safetensors", "{}/more.csv", "-q", "-o", "{}/updated.safetensors"], first=[[*_TRAIN, *_SAVE]]
+    ),
+    "serve, requests that write": Command(_EVENTS),
+    "events export": Command(["events", "export", "{}/events.db", "-q", "-o", "{}/events.parquet"], first=[_EVENTS]),
+    "refresh": Command([*_REFRESH, "-q"], first=[[*_TRAIN, *_SAVE], _EVENTS]),
+    "refresh, trained anew": Command(
+        [*_REFRESH, "-q", "--data", "{}/ratings.csv", "-o", "{}/anew.safetensors"], first=[[*_TRAIN, *_SAVE], _EVENTS]
+    ),
 }
 
 
@@ -89,17 +100,17 @@ class Case:
 
 def faults() -> list[Case]:
     """All of them: each call of each command with each of the faults that it can meet."""
-    return [case for name, command in COMMANDS.items() for case in _of(name, FAULTS, command.faults)]
+    return [case for name in COMMANDS for case in _of(name, FAULTS)]
 
 
 def kills() -> list[Case]:
     """The same for kills."""
-    return [case for name, command in COMMANDS.items() for case in _of(name, KILLS, command.kills)]
+    return [case for name in COMMANDS for case in _of(name, KILLS)]
 
 
-def _of(name: str, meets: dict[str, str], hows: str) -> list[Case]:
+def _of(name: str, meets: dict[str, str]) -> list[Case]:
     calls = enumerate(log_of(name), start=1)
-    return [Case(name, at, how) for at, kind in calls for how in hows if kind in meets[how]]
+    return [Case(name, at, how) for at, kind in calls for how in meets if kind in meets[how]]
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -149,7 +160,7 @@ def _run(command: Sequence[str], folder: Path, at: int = 0, how: str = "-") -> E
     disk().disk_begin(str(folder).encode(), at, how.encode())
     try:
         with redirect_stderr(said), redirect_stdout(io.StringIO()):
-            code = guarded(arguments)
+            code = serve(*arguments[1:]) if arguments[0] == SERVER else guarded(arguments)
     finally:
         log = disk().disk_log().decode()
         disk().disk_end()
@@ -184,15 +195,21 @@ def _prepared(name: str) -> dict[str, bytes]:
     """These files, by their paths."""
     command = COMMANDS[name]
     with tempfile.TemporaryDirectory(prefix="torture-", dir=memory()) as made:
-        folder = Path(made)
+        folder = workplace(Path(made))
         for file, content in _inputs().items():
             (folder / file).write_bytes(content)
-        if command.first:
-            ended = _run_forked(command.first, folder)
+        for first in command.first:
+            ended = _run_forked(first, folder)
             assert ended.code == 0, ended.said
         for file in sorted(folder.glob("cells/cell-*"))[: command.forget]:
             file.unlink()
         return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def workplace(folder: Path) -> Path:
+    """A new folder for commands; what they have told others is written beside it."""
+    (folder / "work").mkdir()
+    return folder / "work"
 
 
 def memory() -> str | None:
@@ -208,7 +225,9 @@ def _inputs() -> dict[str, bytes]:
     text = "user,item,rating\n" + "".join(f"{user},{item},{rating:g}\n" for user, item, rating in rows)
     with tempfile.TemporaryDirectory() as folder:
         tnr.Popularity().fit(data()).save(Path(folder, "model"))
-        return {"ratings.csv": text.encode(), "model.safetensors": Path(folder, "model").read_bytes()}
+        more = "user,item,rating\n1,2,5\n1,3,4\n77,2,4\n77,5,3\n"
+        model = Path(folder, "model").read_bytes()
+        return {"ratings.csv": text.encode(), "more.csv": more.encode(), "model.safetensors": model}
 
 
 @cache
@@ -260,7 +279,7 @@ def clean(name: str) -> Clean:
         _run_forked,
     ):  # the first time in this process, where libraries write what they keep for themselves
         with tempfile.TemporaryDirectory(prefix="torture-", dir=memory()) as made:
-            folder = Path(made)
+            folder = workplace(Path(made))
             prepare(name, folder)
             before = contents(folder)
             ended = run(COMMANDS[name].arguments, folder)
@@ -276,6 +295,10 @@ def log_of(name: str) -> str:
 
 # ----------------------------------------------------------------------------------------------------
 # What is in the folder.
+
+
+_OF_SQLITE = ("-journal", "-wal", "-shm")
+"""Files beside a database, which the next who opens it takes in or removes."""
 
 
 class TornError(Exception):
@@ -304,6 +327,8 @@ def content_of(file: Path, folder: Path) -> Any:
         if file.name.startswith("cell-"):
             facts, arrays = read_file(file, "comparison cell")
             return facts["model"], facts["error"], _digest(arrays)
+        if file.name == "events.db":
+            return sorted(stored(file))
         if file.suffix == ".db":
             return _trials(file)
         if file.suffix in (".html", ".md", ".tex") or file.name == "r.csv":
@@ -345,7 +370,7 @@ def _trials(file: Path) -> list[Any]:
 
 def failing_write(case: Case, folder: Path) -> str:
     """A fault: one sentence and exit code 1, files old or new, nothing else left; the same command is right afterwards."""
-    command = COMMANDS[case.command]
+    command, folder = COMMANDS[case.command], workplace(folder)
     prepare(case.command, folder)
     ended = _run_forked(command.arguments, folder, case.at, case.how)
     if len(ended.log) < case.at:
@@ -358,7 +383,7 @@ def failing_write(case: Case, folder: Path) -> str:
 
 def killed_write(case: Case, folder: Path) -> str:
     """A kill: files are old or new; the same command then ends as if nothing had been, and nothing is left."""
-    command = COMMANDS[case.command]
+    command, folder = COMMANDS[case.command], workplace(folder)
     prepare(case.command, folder)
     ended = _run_forked(command.arguments, folder, case.at, case.how)
     if ended.code != -signal.SIGKILL:
@@ -384,11 +409,14 @@ def _why_torn(case: Case, folder: Path) -> str | None:
         found = contents(folder)
     except TornError as error:
         return f"torn: {error}"
+    lost = acknowledged(folder) - stored(folder / "events.db") if acknowledged(folder) else set()
+    if lost:
+        return f"lost: acknowledged events {sorted(lost)}"
     for name, content in found.items():
         grows = name.endswith(".db") or Path(name).name == "checkpoint.safetensors"
         if name in after and not grows and content not in (before.get(name), after[name]):
             return f"torn: {name}"
-        if name not in after and not name.endswith("-journal") and case.how in "FQI":
+        if name not in after and not name.endswith(_OF_SQLITE) and case.how in "FQI":
             return f"{name} stayed"
     return f"lost: {sorted(before.keys() - found.keys())}" if before.keys() - found.keys() else None
 

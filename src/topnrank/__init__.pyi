@@ -29,6 +29,7 @@ from .errors import (
     InputError as InputError,
     ModelFileError as ModelFileError,
     NotFittedError as NotFittedError,
+    OutOfMemoryError as OutOfMemoryError,
     OutputError as OutputError,
     ParameterError as ParameterError,
     StorageError as StorageError,

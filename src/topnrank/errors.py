@@ -13,6 +13,7 @@ breaks, the value found, and what to do.
     │   │   └── DiskError                 what happens while it is written: no space, a broken disk; exit code 1
     │   └── StorageError                  a remote file system that cannot be reached or refuses
     ├── NotFittedError                    a model used before `fit`
+    ├── OutOfMemoryError (MemoryError)    what is asked for does not fit into memory; exit code 1
     └── DivergenceError                   numbers in training are not finite; exit code 1
 """
 
@@ -55,6 +56,10 @@ class StorageError(InputError):
 
 class TopNRankWarning(UserWarning):
     """Something that a user should know, although the call goes on."""
+
+
+class OutOfMemoryError(TopNRankError, MemoryError):
+    """What is asked for takes more memory than this process can have, as its sizes tell before the work begins."""
 
 
 class NotFittedError(TopNRankError):

@@ -27,7 +27,7 @@ class Layer(NamedTuple):
 BELOW_MODELS = "foundation io kernels data losses scorers engines training"
 LAYERS = {
     "foundation": Layer(
-        "the exceptions, random streams, checks of parameters, CSR row pointers, progress bar, cache folder, HTML tables",
+        "the exceptions, random streams, checks of parameters, memory, CSR row pointers, progress bar, cache, HTML tables",
         "",
         "platformdirs",
         "rich IPython torch",
@@ -107,7 +107,19 @@ LAYERS = {
         "pytest pyarrow autograd",
     ),
 }
-FOUNDATION = {"__init__", "errors", "rng", "_typing", "_checks", "_csr", "_progress", "_cache", "_html", "_torch"}
+FOUNDATION = {
+    "__init__",
+    "errors",
+    "rng",
+    "_typing",
+    "_checks",
+    "_csr",
+    "_memory",
+    "_progress",
+    "_cache",
+    "_html",
+    "_torch",
+}
 ABOVE = {
     "engines/__init__.py": {"spark"},  # the engine "spark", imported when it is asked for
     "experiments/report/terminal.py": {"cli"},  # the look of tables in a terminal

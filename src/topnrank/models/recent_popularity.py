@@ -60,14 +60,19 @@ class ItemPopularity(NamedTuple):
     """Days after which a row counts half; None where rows have no times, or never fade"""
 
 
-def item_popularity(data: Interactions, *, fading: bool = True) -> ItemPopularity:
-    """Popularity as a part of a score; where rows have times and it is `fading`, that of late."""
-    if data.timestamps is None or not fading:
+def item_popularity(data: Interactions, half_life: float | None = None) -> ItemPopularity:
+    """Popularity as a part of a score: that of late with a half-life in days, by default the `best_half_life`."""
+    half_life = best_half_life(data) if half_life is None else half_life
+    if data.timestamps is None or math.isinf(half_life):
         counts = np.bincount(data.indices[data.pair_starts], minlength=data.n_items).astype(np.float64)
         return popularity_of(counts, math.inf)
     pairs = TimedPairs.of(data, "popularity")
-    half_life = choose_half_life(pairs, data.n_items)
     return popularity_of(recent_counts(pairs, data.n_items, half_life), half_life)
+
+
+def best_half_life(data: Interactions) -> float:
+    """The half-life in days by which earlier rows rank later ones best; `math.inf` for never, as without times."""
+    return math.inf if data.timestamps is None else choose_half_life(TimedPairs.of(data, "popularity"), data.n_items)
 
 
 def popularity_of(counts: Float64Array, half_life: float) -> ItemPopularity:

@@ -7,6 +7,7 @@ removed or forgotten leaves the file, the new file remembers the last event it k
 
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,7 +23,14 @@ from topnrank.models.base import Fitted, Model, rows_belong_to
 from topnrank.models.factor.fitted import VALUES
 from topnrank.models.factor.model import FactorModel
 from topnrank.models.persistence import load
-from topnrank.serve.store.base import Event, EventStore, RefreshRecord, open_store
+from topnrank.serve.store.base import (
+    Event,
+    EventStore,
+    RefreshRecord,
+    StoreUnavailableError,
+    for_commands,
+    open_store,
+)
 from topnrank.serve.tastes import REMOVE, Values
 
 PAGE = 20_000
@@ -58,17 +66,18 @@ class Told(NamedTuple):
 async def refresh(request: Request) -> RefreshRecord:
     """Refreshes the model and returns the line of the log, which also tells of a failure."""
     begin = time.time()
-    store = await open_store(request.events, must_exist=True)
+    with for_commands(request.events):
+        store = await open_store(request.events, must_exist=True)
     try:
-        with alone(
-            Path(f"{request.output or request.model}.lock"), f"{request.model}: another process refreshes this model"
-        ):
+        lock = Path(f"{request.output or request.model}.lock")
+        with alone(lock, f"{request.model}: another process refreshes this model"), for_commands(request.events):
             name = Path(request.model).name.removesuffix(".safetensors")
             try:
                 record = await _refreshed(request, store, name, begin)
             except InputError as error:
                 sentence = str(error).replace(request.model, "the model file")
-                await store.log_refresh(RefreshRecord(begin, name, sentence, 0, time.time() - begin, None))
+                with suppress(StoreUnavailableError):  # what went wrong first is what is told
+                    await store.log_refresh(RefreshRecord(begin, name, sentence, 0, time.time() - begin, None))
                 raise
             await store.log_refresh(record)
             return record

@@ -5,7 +5,7 @@ import os
 import pytest
 
 import topnrank as tnr
-from topnrank.errors import OutputError
+from topnrank.errors import DiskError, OutputError
 from topnrank.experiments.tuning.study import only_one
 from topnrank.experiments.tuning.tune import tune
 
@@ -39,6 +39,23 @@ def test_a_disk_that_is_full_is_one_sentence(tmp_path):
 
     with pytest.raises(OutputError, match=r"a trial cannot be written \(.*No space left.*the same command goes on"):
         full()
+
+
+def test_a_disk_that_is_full_while_the_study_is_made_is_no_damaged_file(tmp_path, monkeypatch):
+    """Optuna wraps SQLAlchemy's error, and that wraps SQLite's."""
+    import sqlite3
+
+    import optuna
+    from sqlalchemy.exc import OperationalError
+
+    def full(*_):
+        below = sqlite3.OperationalError("database or disk is full")
+        below.sqlite_errorcode = sqlite3.SQLITE_FULL
+        raise optuna.exceptions.StorageInternalError("commit") from OperationalError("COMMIT", {}, below)
+
+    monkeypatch.setattr("optuna.storages.RDBStorage", full)
+    with pytest.raises(DiskError, match=r"study\.db: cannot be written \(database or disk is full\)"):
+        search(tmp_path / "study.db")
 
 
 def test_a_trial_whose_end_could_not_be_written_is_tried_again(tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from topnrank.kernels.jit import threads
+from topnrank.models.linear import neighbors
 from topnrank.models.linear._neighbors_kernel import pair_neighbor_scores
 from topnrank.models.linear.neighbors import LikedItems, Ridge, fit_neighbors, seen_from_sources
 
@@ -66,6 +67,15 @@ def test_weights_of_any_small_likes(rows):
     X = np.array(rows, float)
     ridge = Ridge(5, 1.0, 1.0)  # all other items may be neighbors, so that ties in the cosine do not matter
     assert_allclose(dense(fit_neighbors(as_liked(X), ridge), 6), literal(X, ridge), atol=2e-6)
+
+
+def test_entries_found_by_bits_and_by_search_are_the_same(monkeypatch):
+    liked = as_liked(random_likes(items=150))  # more than two words of bits
+    found = fit_neighbors(liked, Ridge(20, 1.0), left_out=True)
+    monkeypatch.setattr(neighbors, "MOST_BYTES", 0)
+    searched = fit_neighbors(liked, Ridge(20, 1.0), left_out=True)
+    assert_array_equal(found.neighbors.weights, searched.neighbors.weights)
+    assert_array_equal(found.neighbor_scores, searched.neighbor_scores)
 
 
 def test_all_other_items_as_neighbors_give_ease():

@@ -92,6 +92,20 @@ def test_the_sum_is_not_worse_than_the_neighbors_on_the_rows_held_out(data):
     assert ndcg[1] >= choice.BEARABLE * ndcg[0]
 
 
+def test_days_to_come_are_never_ranked_without_popularity(data):
+    """Users without rows have nothing else."""
+    timed = replace(data, timestamps=np.random.default_rng(0).integers(0, 10**7, len(data)))
+    train, _ = tnr.split_time(timed, test=0.2)
+    assert TopNRank(**OPEN).fit(train).fitted.info.chosen["popularity"] >= choice.POPULARITIES[0]
+
+
+@pytest.mark.parametrize(("number", "value", "left_out"), [(1, 0.4, True), (2, 0.4, False), (2, 0.2, True)])
+def test_factors_that_were_best_before_they_learned_are_left_out(number, value, left_out):
+    rounds = choice._Rounds(None, None, None, choice.WEIGHTS)
+    rounds.model, rounds.value, rounds.enough = choice._Model(number, None, {}), value, 0.3
+    assert rounds._is_hopeless() == left_out
+
+
 def test_without_neighbors_the_factors_are_all_there_is(data):
     chosen = TopNRank(**OPEN, neighbors=0).fit(data).fitted.info.chosen
     assert chosen["factor_weight"] > 0.0

@@ -1,6 +1,7 @@
 """`topnrank events export`."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -54,6 +55,8 @@ def export(
     from topnrank.serve import require_packages
 
     require_packages()
+    from topnrank.serve.store.base import for_commands
+
     table_format(file)
     schema = pa.schema(
         {
@@ -68,11 +71,15 @@ def export(
         }
     )
     rows = 0
-    with asyncio.Runner() as runner:
+    with (
+        for_commands(where),
+        asyncio.Runner() as runner,
+        closing(_batches(runner, where, after, schema)) as batches,
+    ):
 
         def counted() -> "Iterator[pa.RecordBatch]":
             nonlocal rows
-            for batch in _batches(runner, where, after, schema):
+            for batch in batches:
                 rows += batch.num_rows
                 yield batch
 
@@ -81,7 +88,9 @@ def export(
     output.result({"events": rows, "file": file})
 
 
-def _batches(runner: "asyncio.Runner", where: str, after: int, schema: "pa.Schema") -> "Iterator[pa.RecordBatch]":
+def _batches(
+    runner: "asyncio.Runner", where: str, after: int, schema: "pa.Schema"
+) -> "Generator[pa.RecordBatch, None, None]":
     """The events, page by page; the store is read in an event loop of its own."""
     import pyarrow as pa
 

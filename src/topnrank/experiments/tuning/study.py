@@ -146,7 +146,7 @@ def only_one(path: str | os.PathLike[str] | None) -> Iterator[None]:
         try:
             yield
         except optuna.exceptions.StorageInternalError as error:
-            reason = str(getattr(error.__cause__, "orig", None) or error.__cause__ or error).partition("\n")[0]
+            reason = str(_cause(error)).partition("\n")[0]
             raise DiskError(
                 f"{path}: a trial cannot be written ({reason}); free some space, then the same command goes on"
             ) from error
@@ -196,13 +196,20 @@ def _storage(path: str | os.PathLike[str]) -> "BaseStorage":
     try:
         return RDBStorage(f"sqlite:///{quote(str(file))}")
     except (SQLAlchemyError, OptunaError, RuntimeError) as error:
-        cause = getattr(error, "orig", None) or error
+        cause = _cause(error)
         reason = str(cause).partition("\n")[0]
         if getattr(cause, "sqlite_errorcode", 0) & 0xFF in _DISK_ERRORS:
             raise DiskError(f"{path}: cannot be written ({reason}); free some space or choose another place") from None
         raise ModelFileError(
             f"{path}: is not a study file of tune, is damaged, or cannot be written ({reason}); give another file"
         ) from None
+
+
+def _cause(error: BaseException) -> BaseException:
+    """What SQLite said, below what SQLAlchemy and Optuna make of it."""
+    while (below := getattr(error, "orig", None) or error.__cause__) is not None:
+        error = below
+    return error
 
 
 _DISK_ERRORS = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)

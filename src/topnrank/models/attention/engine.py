@@ -100,71 +100,72 @@ class AttentionEngine:
         batch = users[np.argsort(-lengths, kind="stable")]
         total = float(self.problem.windows.wanted[batch].sum())
         draws = self._draws("dropout", when.iteration)
-        value, rows = 0.0, 0
+        values = []
         with tensor_cores():
             for first in range(0, batch.size, self.sizes.windows):
-                block = batch[first : first + self.sizes.windows]
-                one = self._back(block, total, draws, when.iteration)
-                value, rows = value + one[0], rows + one[1]
-        return StepReport(value * rows, rows, max(rows, 1), self._update(when.iteration + 1))
+                values += self._back(batch[first : first + self.sizes.windows], total, draws, when.iteration)
+        moved = self._update(when.iteration + 1)
+        value, moved = torch.stack([torch.stack(values).sum() if values else moved * 0.0, moved]).tolist()
+        rows = int((self.problem.windows.wanted[batch] > 0).sum())
+        return StepReport(value * rows, rows, max(rows, 1), moved)
 
     # -- loss ---------------------------------------------------------------------------------------------------------
 
-    def _back(self, block: Int64Array, total: float, draws: Any, step: int) -> tuple[float, int]:
-        """Adds the gradients of some windows, the longest first; their part of the loss, and how many rows they are."""
+    def _back(self, block: Int64Array, total: float, draws: Any, step: int) -> list[Any]:
+        """Adds the gradients of some windows, the longest first; their parts of the loss."""
         W = self._take(block)
         dropout = Dropout(self.problem.dropout, draws)
         h = states(self._P, self.problem.shape, W["items"], W["lengths"], W.get("times"), dropout)
         ends = h.detach().requires_grad_()
-        value, rows = 0.0, 0
+        values = []
         for part in self._parts(self.problem.windows.lengths[block]):
-            loss, n = self._loss({name: one[part] for name, one in W.items()}, ends[part], step)
-            if n:
-                (loss / total).backward()
-                value, rows = value + float(loss.detach()) / total, rows + n
-        if ends.grad is not None:
+            L = int(self.problem.windows.lengths[block[part]].max(initial=0))
+            asked = np.flatnonzero(self.problem.windows.wanted[block[part], :L] > 0)  # here, so that nobody waits
+            if asked.size:
+                own = {name: one[part, :L] if one.ndim == 2 else one[part] for name, one in W.items()}
+                loss = self._loss(own, ends[part, :L], self._tensor(asked), step) / total
+                loss.backward()
+                values.append(loss.detach())
+        if values:
             h.backward(ends.grad)
-        return value, rows
+        return values
 
-    def _loss(self, W: dict[str, Any], h: Any, step: int) -> tuple[Any, int]:
-        """The sum of the losses of the rows of some windows, and how many they are."""
-        L = int(W["lengths"][0])
-        asked = W["wanted"][:, :L] > 0
-        targets, weights = W["targets"][:, :L][asked], W["wanted"][:, :L][asked]
+    def _loss(self, W: dict[str, Any], h: Any, asked: Any, step: int) -> Any:
+        """The sum of the losses of the rows `asked` (P,) of some windows, counted through all (B, L) of them."""
+        targets, weights = W["targets"].flatten()[asked], W["wanted"].flatten()[asked]
         vectors, bias = self._P["item_vectors"], self._P["item_bias"]
         chosen = slots = None
         if self.problem.negatives:
             chosen, slots = self._sample(targets, step)
             vectors, bias = vectors[chosen], bias[chosen]
-        scores = h[:, :L][asked] @ vectors.T + bias
+        scores = h.flatten(0, 1).index_select(0, asked) @ vectors.T + bias
         if self.terms is not None:
             n = 0 if chosen is None else len(chosen)
             with torch.no_grad():
-                z = self.terms.scores(W["items"][:, :L], W["strengths"][:, :L], W["folds"], slots, n)
-                z = [one[asked] for one in z]
+                z = self.terms.scores(W["items"], W["strengths"], W["folds"], slots, n)
+                z = [one.flatten(0, 1).index_select(0, asked) for one in z]
             for weight, one in zip(self._P["network_term_weights"], z, strict=True):
                 scores = scores + weight * one
-        scores = scores.masked_fill(self._seen(W["items"][:, :L], asked, slots, scores.shape), -1e9)
+        scores = scores.masked_fill(self._seen(W["items"], asked, slots, vectors.shape[0]), -1e9)
         if chosen is None or slots is None:
             values = self.problem.loss(scores, targets)
         else:
             own = slots[targets]
             values = self.problem.loss(scores, own, self._stand_for(chosen, own))
-        return (values * weights).sum(), int(targets.numel())
+        return (values * weights).sum()
 
-    def _seen(self, items: Any, asked: Any, slots: Any, size: Any) -> Any:
-        """(P, C) whether the user had the candidate before: it is not asked for."""
+    def _seen(self, items: Any, asked: Any, slots: Any, n: int) -> Any:
+        """(P, n) whether the user had the candidate before: it is not asked for."""
         B, L = items.shape
-        later = torch.ones(L, L, dtype=torch.bool, device=self.device).tril()
-        window, row, past = torch.where(asked[:, :, None] & later)
-        number = (asked.flatten().cumsum(0) - 1).view(B, L)[window, row]
-        item = items[window, past]
+        past = torch.ones(L, L, dtype=torch.bool, device=self.device).tril()
+        had = torch.where(
+            past, items[:, None, :], items[:, :, None]
+        )  # (B, L, L); a row's own item stands for later ones
         if slots is not None:
-            item = slots[item]
-            number, item = number[item >= 0], item[item >= 0]
-        seen = torch.zeros(size, dtype=torch.bool, device=self.device)
-        seen[number, item] = True
-        return seen
+            had = slots[had]
+            had = torch.where(had < 0, n, had)  # a column too many takes those that are no candidates
+        seen = torch.zeros(B, L, n + 1, dtype=torch.bool, device=self.device).scatter_(2, had, True)
+        return seen.flatten(0, 1).index_select(0, asked)[:, :n]
 
     def _sample(self, targets: Any, step: int) -> tuple[Any, Any]:
         """Candidates of a block: items drawn with equal chances, then the next items that are not among them; and where
@@ -216,7 +217,7 @@ class AttentionEngine:
     # -- update -------------------------------------------------------------------------------------------------------
 
     @torch.no_grad()
-    def _update(self, step: int) -> float:
+    def _update(self, step: int) -> Any:
         """Adam with decoupled weight decay on all that is not a vector of biases, scales or weights; the squared step."""
         names = [name for name, one in self._P.items() if one.grad is not None]
         gradients = [self._P[name].grad for name in names]
@@ -241,7 +242,7 @@ class AttentionEngine:
         torch._foreach_add_([self._P[name] for name in names], steps)
         for name in names:
             self._P[name].grad = None
-        return float(torch.stack(torch._foreach_norm(steps)).square().sum())
+        return torch.stack(torch._foreach_norm(steps)).square().sum()
 
     # -- asking -------------------------------------------------------------------------------------------------------
 

@@ -51,9 +51,10 @@ class SequenceRank(LikesModel):
         f_i = <h, q_i> + b_i + sum_k beta_k z_ki
 
     h is the state of the transformer after the last row (`models/attention/network.py`), q_i the vector by which it also
-    reads item i; z are the scores of `NextItemRidge` or `Transitions`, fixed, learned in training without the user's own
-    fold; vectors, biases and beta are learned together. Items a user had are no candidates of a later row. Users need no
-    vectors of their own: new ones are served by their history. Needs timestamps, and PyTorch for `fit` alone.
+    reads item i; z are the scores of `NextItemRidge` or `Transitions`, fixed; beta is chosen on last items that neither of
+    the two has seen, or with `joint` learned with the vectors, from z that did not see the user. Items a user had are no
+    candidates of a later row. Users need no vectors of their own: new ones are served by their history. Needs timestamps,
+    and PyTorch for `fit` alone.
 
     Use it for the next item where histories are long or many and a GPU is there. Do not use it for ratings, or where the
     order says nothing; `NextItemRidge` needs seconds of a CPU and is often near.
@@ -77,6 +78,11 @@ class SequenceRank(LikesModel):
     """z: "ridge" (`NextItemRidge` with counts), "counts" (`Transitions`), or "none": attention alone."""
     term_settings: Mapping[str, Any] | None = None
     """Settings of these models by name, such as {"neighbors": 100}; those not given are chosen."""
+    term_weight: float | str = param(AUTO, NOT_NEGATIVE.unless(AUTO))
+    """What z counts beside attention, in standard deviations of z; "auto": chosen on held-out last items. Not with
+    `joint`."""
+    joint: bool = param(False, FLAG)
+    """Whether z is a part of the scores in training already, each of its terms with a weight that is learned there."""
     loss: str = param("softmax", one_word(*LOSSES))
     """Of the next item among all: "softmax", "listwise" (Top-N-Rank's) or "sl@k"."""
     discount: float = param(-1.0, NUMBER)
@@ -127,6 +133,8 @@ class SequenceRank(LikesModel):
             raise ParameterError(
                 f"SequenceRank.width must be a multiple of heads, got width={self.width} and heads={self.heads}"
             )
+        if self.joint and self.term_weight != AUTO:
+            raise ParameterError("SequenceRank: joint=True learns the weights of the terms; leave term_weight out")
         if self.term_settings is not None:
             kind = Transitions if self.terms == "counts" else NextItemRidge
             unknown = sorted(set(self.term_settings) - set(kind.__dataclass_fields__))

@@ -61,12 +61,12 @@ def states(P: Tensors, shape: Shape, items: Any, lengths: Any, times: Any = None
     drop = drop or Dropout(0.0)
     L = items.shape[1]
     later = (lengths[:, None] - 1 - torch.arange(L, device=items.device)).clamp(min=0)
-    x = drop(math.sqrt(shape.width) * _rows(P["item_vectors"], items) + _rows(P["network_positions"], later))
+    x = drop(math.sqrt(shape.width) * embedding(items, P["item_vectors"]) + _few_rows(P["network_positions"], later))
     above = torch.full((L, L), -torch.inf, dtype=x.dtype, device=x.device).triu(1)
     buckets = gap_buckets(times, items) if shape.time_gaps else None
     for block in range(shape.blocks):
         a = norm(x) * P["network_attention_scale"][block]
-        bias = above if buckets is None else above + _gap_bias(P["network_gaps"][block].T, buckets)
+        bias = above if buckets is None else above + _few_rows(P["network_gaps"][block].T, buckets).permute(0, 3, 1, 2)
         x = x + gate(P, "attention", block, a) * drop(attention(P, shape, block, a, bias, drop))
         a = norm(x) * P["network_hidden_scale"][block]
         y = (silu(a @ P["network_up"][block]) * (a @ P["network_up_gate"][block])) @ P["network_down"][block]
@@ -74,17 +74,11 @@ def states(P: Tensors, shape: Shape, items: Any, lengths: Any, times: Any = None
     return norm(x) * P["network_last_scale"]
 
 
-def _rows(table: Any, places: Any) -> Any:
-    """table[places], with a gradient that sums in a fixed order on every device."""
-    return embedding(places, table) if table.device.type == "cpu" else table[places]
-
-
-def _gap_bias(table: Any, buckets: Any) -> Any:
-    """(B, H, L, L) table (buckets, H) at these buckets. So many places share so few rows that a product is faster on a
-    GPU than sums of rows in a fixed order."""
+def _few_rows(table: Any, places: Any) -> Any:
+    """table[places]. Where many places share few rows, a product is faster on a GPU than sums of their gradients."""
     if table.device.type == "cpu":
-        return embedding(buckets, table).permute(0, 3, 1, 2)
-    return (one_hot(buckets, GAP_BUCKETS + 1).to(table.dtype) @ table).permute(0, 3, 1, 2)
+        return embedding(places, table)
+    return one_hot(places, table.shape[0]).to(table.dtype) @ table
 
 
 def norm(x: Any) -> Any:

@@ -47,7 +47,7 @@ class Terms:
     def of(cls, model: OrderedModel, timeline: Timeline, length: int, seed: int) -> Self:
         """Learned from a timeline; nothing in `model` is "auto"."""
         whole = model.whole(timeline)
-        unit = 1.0 / max(_spread(whole, timeline), 1e-12)
+        unit = 1.0 / max(spread(whole, timeline), 1e-12)
         folds = stream(seed, "folds of users").integers(0, FOLDS, len(timeline.events.indptr) - 1)
         links = [_links_of(model, timeline, folds[timeline.events.owners] != fold) for fold in range(FOLDS)]
         kinds = model.all_kinds
@@ -76,7 +76,7 @@ def _links_of(model: OrderedModel, timeline: Timeline, kept: BoolArray) -> Part:
     return model.whole(timeline.take(kept) if kept.any() else timeline)
 
 
-def _spread(part: Part, timeline: Timeline) -> float:
+def spread(part: Part, timeline: Timeline) -> float:
     """The mean standard deviation of the scores of some users."""
     events = timeline.events
     users = np.flatnonzero(np.diff(events.indptr))[:250]

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from topnrank._checks import one_of, require_integer
+from topnrank._memory import SMALL
 from topnrank._typing import Float32Array, FloatArray, Int64Array, IntArray
 from topnrank.data.feedback.by_name import feedback_from, feedback_from_dict
 from topnrank.data.feedback.liked import LikedRule, Relevant, rule_for
@@ -215,6 +216,8 @@ class FactorModel(Model):
         callbacks : further watchers (`topnrank.training.Callback`).
         """
         recipe = self.resolve(data)
+        if 12 * (data.n_users + data.n_items) * recipe.settings.get("factors", 0) > SMALL:
+            recipe.require_memory(data.n_users, data.n_items)
         if relevant != "auto" and data.ratings is not None:
             rule = rule_for(relevant, None, data.rating_counts) or LikedRule(float(data.ratings.min()), "every rating")
             recipe = recipe.with_liked(rule, learn=self.feedback is None and recipe.task == "catalog")

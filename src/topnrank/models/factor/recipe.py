@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
+from topnrank._memory import require_memory
 from topnrank.data.feedback.liked import LikedRule
 from topnrank.data.feedback.policies import Feedback
 from topnrank.engines import Problem, State
@@ -71,8 +72,8 @@ class Recipe:
     """What item vectors and biases are multiplied by after training, so that they weigh less beside the neighbors"""
     popularity: float = 0.0
     """What the popularity of items weighs in their biases"""
-    fading: bool = True
-    """Whether that is the popularity of late, where rows have times"""
+    half_life: float | None = None
+    """Days after which a row counts half in it, where rows have times; inf for never, None for what the rows say"""
     neighbor_scale: float | None = None
     """Where the neighbors' scale begins; None: by what they give to likes whose user is left out"""
     start: Start | None = None
@@ -92,6 +93,12 @@ class Recipe:
         """With vectors of that length."""
         assert isinstance(self.scorer, Factors | History)
         return replace(self, scorer=replace(self.scorer, factors=factors))
+
+    def require_memory(self, n_users: int, n_items: int) -> None:
+        """An OutOfMemoryError where the vectors do not fit: their values, squares and sums, four bytes each."""
+        rows = n_items + n_users * isinstance(self.scorer, Factors)
+        factors = getattr(self.scorer, "factors", 0)
+        require_memory(12 * rows * factors, f"training {rows:,} vectors of {factors:,} factors", "give fewer factors")
 
     def problem(self, lists: TrainingLists, frozen: FrozenTerms = NO_FROZEN_TERMS) -> Problem:
         """Scorer, objective, lists and update rules as the engines take them."""

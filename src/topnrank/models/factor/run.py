@@ -156,9 +156,10 @@ def fit_model(
         rows, validation = split_per_user(data, test=validation, seed=0)
     if recipe.open_settings:
         recipe = model.choose(recipe, rows)
-    prepared = prepare(rows, recipe.feedback, recipe.selection, left_out=recipe.epochs != 0)
+    done = 0 if recipe.start is None else recipe.start.rounds
+    prepared = prepare(rows, recipe.feedback, recipe.selection, left_out=recipe.epochs != done)
     if recipe.popularity:
-        popular = item_popularity(rows, fading=recipe.fading)
+        popular = item_popularity(rows, recipe.half_life)
         info = replace(prepared.info, half_life_days=popular.half_life)
         prepared = replace(prepared, info=info, frozen=prepared.frozen._replace(popularity=popular.scores))
     info = replace(prepared.info, chosen=None if recipe.chosen is None else dict(recipe.chosen))

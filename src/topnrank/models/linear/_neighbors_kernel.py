@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from topnrank._typing import Float32Array, Int32Array, Int64Array
+from topnrank._typing import Float32Array, Int32Array, Int64Array, UInt64Array
 from topnrank.kernels.jit import kernel, parallel_kernel, prange
 
 # ----------------------------------------------------------------------------------------------------
@@ -115,6 +115,10 @@ class Gram(NamedTuple):
     columns: Int32Array
     values: Float32Array
     diagonal: Float32Array
+    filled: UInt64Array
+    """(n_items, n_items / 64) a bit for each column of a row that is not 0; no rows where that takes too much memory"""
+    before: Int32Array
+    """(n_items, n_items / 64) the entries of a row before each 64 columns; no rows without `filled`"""
 
 
 class Sources(NamedTuple):
@@ -177,8 +181,8 @@ def count_upper(likes, counts):
 
 
 @parallel_kernel
-def gram_and_neighbors(likes, gram, shrink, columns, values, ranked):
-    """The upper half of G into `columns` and `values`, which are those of `gram`; each item's nearest into `ranked`."""
+def gram_and_neighbors(likes, gram, shrink, columns, values, filled, before, ranked):
+    """The upper half of G into the four arrays, which are those of `gram`; each item's nearest into `ranked`."""
     m = gram.diagonal.size
     for chunk in prange(CHUNKS):
         sums, active_items = np.zeros(m, np.float32), np.empty(m, np.int32)
@@ -193,6 +197,39 @@ def gram_and_neighbors(likes, gram, shrink, columns, values, ranked):
                     columns[place], values[place] = other, sums[other]
                     place += 1
                 sums[other] = 0.0
+            if filled.size:
+                _mark(columns[gram.indptr[item] : place], filled[item], before[item])
+
+
+@kernel
+def _mark(columns, filled, before):
+    """The bits of ascending `columns` into the zeros of `filled`, and how many stand before each word of them."""
+    last = -1
+    for t in range(columns.size):
+        word = columns[t] >> 6
+        while last < word:
+            last += 1
+            before[last] = t
+        filled[word] |= np.uint64(1) << np.uint64(columns[t] & 63)
+    before[last + 1 :] = columns.size
+
+
+@kernel
+def _ones(word):
+    """The bits that are set in 64."""
+    word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
+    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
+
+
+@kernel
+def _value(gram, row, column):
+    """G at a row and a column right of the diagonal, by the bits of the row; no branch, which would be guessed wrong."""
+    word, bit = gram.filled[row, column >> 6], np.uint64(1) << np.uint64(column & 63)
+    place = gram.indptr[row] + gram.before[row, column >> 6] + _ones(word & (bit - np.uint64(1)))
+    found = np.float32((word >> np.uint64(column & 63)) & np.uint64(1))
+    return found * gram.values[min(place, gram.values.size - 1)]
 
 
 @kernel
@@ -217,6 +254,10 @@ def _system(gram, near, A):
     """G[N, N] into A."""
     for s in range(near.size):
         A[s, s] = gram.diagonal[near[s]]
+        if gram.filled.size:
+            for t in range(s + 1, near.size):
+                A[s, t] = A[t, s] = _value(gram, near[s], near[t])
+            continue
         place = gram.indptr[near[s]]
         for t in range(s + 1, near.size):
             place = _entry(gram, near[s], near[t], place)
@@ -228,6 +269,8 @@ def _system(gram, near, A):
 def _pair(gram, i, j):
     """G_ij of two different items."""
     row, column = min(i, j), max(i, j)
+    if gram.filled.size:
+        return _value(gram, row, column)
     place = _entry(gram, row, column, gram.indptr[row])
     found = place < gram.indptr[row + 1] and gram.columns[place] == column
     return gram.values[place] if found else np.float32(0.0)

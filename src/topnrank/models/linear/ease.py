@@ -7,6 +7,7 @@ from typing import ClassVar, NamedTuple, Self, final
 import numpy as np
 
 from topnrank._csr import indptr_from_counts, masked_indptr, row_owner
+from topnrank._memory import require_memory
 from topnrank._typing import BoolArray, Float32Array, FloatArray, Int32Array, Int64Array, IntArray
 from topnrank.data.feedback.policies import Feedback
 from topnrank.data.interactions import Interactions
@@ -376,6 +377,9 @@ class EASE(LikesModel):
         size = min(n_users, n_features)
         if size <= self.max_items:
             by_users = 2 * n_users <= n_features or n_features > self.max_items
+            one = 4 * (n_users if by_users else n_features) ** 2  # with dislikes part of it is copied
+            advice = "use NeighborRidge or TopNRank, or leave out rare items with filter(min_item_users=...)"
+            require_memory(one * 3 // 2 if self.dislikes and not by_users else one, "the matrix of EASE", advice)
             return ByUsers if by_users else ByItems
         raise DataError(
             f"EASE would have to invert a matrix of {size} x {size}, which takes {4 * size**2 / 2**30:.1f} GiB of memory, "

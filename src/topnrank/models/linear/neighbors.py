@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from topnrank._csr import row_owner
+from topnrank._memory import require_memory
 from topnrank._typing import BoolArray, Float32Array, Float64Array, FloatArray, Int32Array, Int64Array, IntArray
 from topnrank.models.base import Fitted
 from topnrank.models.linear._neighbors_kernel import (
@@ -50,6 +51,8 @@ class Ridge:
 
 
 NO_SESSIONS = np.empty(0, np.int64)
+MOST_BYTES = 2**28
+"""The entries of G are found by a bit for each pair of items where that takes no more; else they are searched, slower."""
 
 
 class LikedItems(NamedTuple):
@@ -119,7 +122,8 @@ class CoOccurrences:
         scale = max(float(diagonal.sum()) / max(likes.items.size, 1), 1e-12)  # penalty and shrink count plain users
         gram = _empty_gram(likes, diagonal.astype(np.float32))
         ranked = np.empty((liked.n_items, max(1, min(most, liked.n_items - 1))), np.int32)
-        gram_and_neighbors(likes, gram, ridge.shrink * scale, gram.columns, gram.values, ranked)
+        halves = gram.columns, gram.values, gram.filled, gram.before
+        gram_and_neighbors(likes, gram, ridge.shrink * scale, *halves, ranked)
         return cls(liked, np.flatnonzero(kept) if order is None else order[kept], likes, gram, scale, ranked)
 
     def solve(self, neighbors: int, penalties: Sequence[float]) -> list[Neighbors]:
@@ -206,7 +210,14 @@ def _empty_gram(likes: Likes, diagonal: Float32Array) -> Gram:
     counts = np.zeros(diagonal.size, np.int64)
     count_upper(likes, counts)
     indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return Gram(indptr, np.empty(indptr[-1], np.int32), np.empty(indptr[-1], np.float32), diagonal)
+    advice = "leave out rare items with filter(min_item_users=...), or users with very long histories"
+    require_memory(8 * int(indptr[-1]), "counting which items are liked together", advice)
+    n_items = diagonal.size
+    words = -(-n_items // 64)
+    shape = (n_items, words) if 12 * n_items * words <= MOST_BYTES else (0, 0)
+    size = max(1, int(indptr[-1]))  # one at least: an entry is read before it is known whether it is there
+    entries = np.empty(size, np.int32), np.zeros(size, np.float32)
+    return Gram(indptr, *entries, diagonal, np.zeros(shape, np.uint64), np.empty(shape, np.int32))
 
 
 # ----------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from topnrank._csr import indptr_from_counts
+from topnrank._memory import require_memory
 from topnrank._typing import Float32Array, Float64Array, FloatArray, Int32Array
 from topnrank.errors import DivergenceError
 from topnrank.models.sequence._sequence_kernel import (
@@ -72,6 +73,7 @@ class AllFeatures(NamedTuple):
         from scipy.linalg import get_lapack_funcs
 
         n = self.right.shape[1]
+        require_memory(8 * n * n, "one system of all features", "give neighbors=100, so that each item has a small one")
         A = np.zeros((n, n), np.float32)
         whole_matrix(self.blocks, penalty * self.unit, A)
         potrf, potrs = get_lapack_funcs(("potrf", "potrs"), (A,))

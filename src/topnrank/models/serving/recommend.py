@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from topnrank._memory import require_memory
 from topnrank._typing import Float32Array, IdArray, Int64Array
 from topnrank.data.ids import as_array
 from topnrank.errors import ParameterError, TopNRankWarning
@@ -25,6 +26,10 @@ BLOCK_BYTES = 24 * 2**20
 """Scores held at a time: larger blocks do not fit the cache, and their memory is fetched from the system each time."""
 
 
+BYTES_OF_A_ROW = 24
+"""Of a table of lists: ids, score and rank."""
+
+
 class Lists(NamedTuple):
     """Recommendations to come."""
 
@@ -39,6 +44,10 @@ def recommend_table(model: Model, users: Any, history: Any, n: int, options: Rec
         warn_of_other_task(model)
     if history is None:
         lists = _lists(model, users, n, options)
+        if users is None and options.get("histories") is None:
+            rows = len(lists.ids) * min(n, len(model.fitted.items.ids))
+            advice = "write them to a file by recommend_to, or ask for fewer users"
+            require_memory(BYTES_OF_A_ROW * rows, f"a table of {rows:,} recommendations", advice)
         tables = list(lists.tables)
         if len(tables) == 1:
             return tables[0]

@@ -11,8 +11,8 @@ by part:
    on than of others, the neighbors less, so that at their own weight they spoil the sum on sparse data. A weight of 0
    leaves them out.
 
-Then the neighbors are fitted to all rows, and the training goes on with them for a round from where it was best: begun
-anew it would cost as much again and be no better. What the user has set is not touched.
+Then the neighbors are fitted to all rows, and the factors stay as they were best: histories hold all rows, and a training
+begun anew would cost as much again and be no better. What the user has set is not touched.
 
 Whole data do not tell what will be asked: what else their users like, or what comes next. Rows at random decide, and where
 there are times the latest fifth of all rows, ranked by what was before, may raise the weight of popularity as long as the
@@ -21,6 +21,7 @@ rows at random do not suffer (docs/decisions/training.md).
 
 import contextlib
 import copy
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -42,7 +43,7 @@ from topnrank.models.factor.recipe import Recipe, Start
 from topnrank.models.linear.choice import SIZES, ChosenRidge, choose_ridge
 from topnrank.models.linear.neighbors import CoOccurrences, NeighborTerm, Ridge
 from topnrank.models.parameters import AUTO
-from topnrank.models.recent_popularity import item_popularity
+from topnrank.models.recent_popularity import best_half_life, item_popularity
 from topnrank.scorers import Neighbors
 from topnrank.scorers.neighbors import SCALE
 from topnrank.training import Round, train
@@ -55,17 +56,19 @@ WEIGHTS = (0.1, 0.25, 0.5, 1.0)
 """Weights of the factors that are tried after each of them."""
 PATIENCE, PROGRESS = 2, 1.001
 """The trial ends when so many of these measurements did not improve by this factor."""
-FINISHING = 0.25
-"""Where the trial was long enough, a round over all rows follows: this share of its rounds, rounded down, but one at most.
-In the first rounds factors grow fast, and would not fit their weight."""
+MOST_BESIDE = 5e9
+"""Factors are tried beside more than the least neighbors where n_items T^3 is no more: what neighbors say of their own users
+is costly to leave out. More neighbors are tried afterwards."""
 WORTH = 1.002
 """A part must improve the metric by this factor, or it is left out."""
-SURE = 3.0
+SURE = 2.0
 """The factors must also improve it by so many standard errors: what is no better is not worth a training."""
 POPULARITY_WORTH = 1.01
 """On rows held out at random the least weight of popularity is taken that is within this factor of the best."""
 POPULARITIES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 """Weights of popularity that are tried; the first only decides between items of equal scores, and ranks for strangers."""
+LATER_POPULARITIES: tuple[float, ...] = (*POPULARITIES, 30.0, 100.0, 1000.0)
+"""Those that are tried where the days to come are asked for; the last leaves nothing else but the order of equal scores."""
 BEARABLE = 0.998
 """What popularity may leave of the metric on rows held out at random, where the latest rows ask for more of it."""
 CACHE_BYTES = 2**28
@@ -86,9 +89,11 @@ class _Trial:
     """Of `FEW_USERS`"""
     by: str
     """How the rows were held out"""
+    half_life: float
+    """Days after which a row counts half in what is popular of late, by all rows; inf for never"""
 
     @classmethod
-    def of(cls, data: Interactions, policy: Feedback, by: str) -> Self | None:
+    def of(cls, data: Interactions, policy: Feedback, by: str, half_life: float) -> Self | None:
         """Rows of `data` held out `by` a split; None where they are too few to choose by."""
         if (split := hold_out(data, by=by)) is None:
             return None
@@ -98,7 +103,7 @@ class _Trial:
         liked = (asked.weights > 0).astype(np.float64)
         held_out = HeldOut.of(train_rows, asked, liked, JUDGED_BY)
         return (
-            cls(train_rows, policy, held_out, held_out.some(FEW_USERS), by)
+            cls(train_rows, policy, held_out, held_out.some(FEW_USERS), by, half_life)
             if held_out.n_users >= FEWEST_USERS
             else None
         )
@@ -191,8 +196,8 @@ class _Popular:
     """Popularity as a part of the scores, at its weight."""
 
     weight: float
-    fading: bool
-    """Whether older rows count less"""
+    half_life: float
+    """Days after which a row counts half"""
     scores: Float32Array
     """(n_items,)"""
     value: float
@@ -226,6 +231,13 @@ class _Rounds:
         hopeless = round_.number == self.measured[min(PATIENCE, len(self.measured)) - 1] and self.value <= self.enough
         return hopeless or self._without_progress >= PATIENCE
 
+    def _is_hopeless(self) -> bool:
+        """No gain over the other parts, or the less of it the more was learned."""
+        if self.model is None or not self.enough:
+            return False
+        first = len(self.measured) > 1 and self.model.number == self.measured[0]
+        return first or self.value <= self.enough
+
     def _keep(self, model: _Model) -> None:
         """Measures the weights of a round, and keeps the best."""
         values = self.trial.values(self.others(model.scale), model.factors, self.weights, few=True)
@@ -236,20 +248,23 @@ class _Rounds:
     def decide(self, *, required: bool) -> None:
         """The best weight of the best round, half a step to both sides tried too.
 
-        No model where that is not clearly better than no factors, unless they are `required`.
+        The weight is that with the largest gain that is sure, the mean over users less its standard error, for at larger
+        weights the gain is less even. No model where it is not clearly better than no factors, or was best before anything
+        was learned, unless they are `required`.
         """
-        if self.model is None:
+        if self.model is None or self._is_hopeless():
+            self.model = None
             return
         weights = [self.weight]
         if len(self.weights) > 1:
             weights = [self.weight / 2**0.5, self.weight, self.weight * 2**0.5]
         values = self.trial.of_users(self.others(self.model.scale), self.model.factors, [0.0, *weights])
-        means = np.nanmean(values, axis=1)
-        best = int(np.argmax(means[1:]))
-        self.weight, self.value = weights[best], float(means[1 + best])
-        gains = values[1 + best] - values[0]
-        clear = SURE * float(np.nanstd(gains)) / np.sqrt(np.isfinite(gains).sum())
-        if not required and np.nanmean(gains) <= max(clear, (WORTH - 1.0) * means[0]):
+        gains = values[1:] - values[0]
+        means = np.nanmean(gains, axis=1)
+        errors = np.nanstd(gains, axis=1) / np.sqrt(np.isfinite(gains[0]).sum())
+        best = int(np.argmax(means - errors))
+        self.weight, self.value = weights[best], float(np.nanmean(values[1 + best]))
+        if not required and means[best] <= max(SURE * errors[best], (WORTH - 1.0) * np.nanmean(values[0])):
             self.model = None
 
 
@@ -258,15 +273,20 @@ def choose(recipe: Recipe, data: Interactions) -> Recipe:
     policy = fitted_feedback(feedback_from(recipe.feedback, data), data)
     wanted = recipe.settings["held_out"]
     asked = data.split if wanted == AUTO else wanted
+    half_life = best_half_life(data)
     with threads(recipe.num_threads):
         if data.timestamps is None:
             asked = "per-user"
-        trial = None if asked is None else _Trial.of(data, policy, asked)
+        trial = None if asked is None else _Trial.of(data, policy, asked, half_life)
         if trial is None and asked != "per-user":
-            trial = _Trial.of(data, policy, "per-user")
+            trial = _Trial.of(data, policy, "per-user", half_life)
         if trial is None:
             return recipe
-        latest = _Trial.of(data, policy, "time") if asked is None and "popularity" in recipe.open_settings else None
+        latest = (
+            _Trial.of(data, policy, "time", half_life)
+            if asked is None and "popularity" in recipe.open_settings
+            else None
+        )
         return _choose(recipe, trial, latest)
 
 
@@ -277,7 +297,8 @@ def _choose(recipe: Recipe, trial: _Trial, latest: _Trial | None) -> Recipe:
         sizes = SIZES[:2] if "neighbors" in is_open else (ridge.neighbors,)
         together = trial.co_occurrences(prepared, ridge, max(sizes))
         penalty = None if "neighbor_penalty" in is_open else ridge.penalty
-        found = choose_ridge(together, trial.held_out, sizes=sizes, penalty=penalty)
+        beside = [size for size in sizes if size == sizes[0] or trial.data.n_items * size**3 <= MOST_BESIDE]
+        found = choose_ridge(together, trial.held_out, sizes=beside, penalty=penalty)
         prepared = add_neighbors(prepared, together.solve_left_out(found.neighbors, found.penalty))
         recipe = _with_ridge(recipe, found)
     scale, neighbors = prepared.frozen.scale, _NeighborScores.of(trial, prepared, prepared.frozen.neighbors)
@@ -286,19 +307,25 @@ def _choose(recipe: Recipe, trial: _Trial, latest: _Trial | None) -> Recipe:
     if ridge is None or recipe.factor_weight > 0.0:
         rounds = _try_factors(recipe, prepared, trial, neighbors, popular)
     base = neighbors.at(scale)
+    if ridge is not None and len(beside) < len(sizes):
+        found = choose_ridge(together, trial.held_out, sizes=sizes, penalty=penalty, best=found)
+        recipe = _with_ridge(recipe, found)
+        if latest is not None:
+            neighbors = _NeighborScores.of(trial, prepared, together.solve(found.neighbors, [found.penalty])[0])
     if rounds is not None and rounds.model is not None:
         scale, recipe = rounds.model.scale, replace(recipe, factor_weight=rounds.weight)
         base = _sum(neighbors.at(scale), rounds.model.factors, rounds.weight)
         if "epochs" in is_open:
             start = Start(rounds.model.state, rounds.model.number)
-            recipe = replace(recipe, epochs=start.rounds + min(1, int(FINISHING * start.rounds)), start=start)
+            recipe = replace(recipe, epochs=start.rounds, start=start)
     elif ridge is not None and ("factor_weight" in is_open or recipe.factor_weight == 0.0):
         recipe = replace(recipe, epochs=0, iterations=None, factor_weight=0.0, neighbor_scale=scale)
+        base = neighbors.at(scale)
     else:  # nothing was learned; the training on all rows may say why
         return _told(replace(recipe, open_settings=is_open & {"neighbors", "neighbor_penalty"}))
     if latest is not None and ridge is not None:
         popular = _for_latest(recipe, trial, base, latest, scale, popular)
-    return _told(replace(recipe, popularity=popular.weight, fading=popular.fading))
+    return _told(replace(recipe, popularity=popular.weight, half_life=popular.half_life))
 
 
 def _with_ridge(recipe: Recipe, found: ChosenRidge) -> Recipe:
@@ -363,18 +390,32 @@ def _try_factors(
 
 
 def _choose_popularity(recipe: Recipe, trial: _Trial, base: Scores) -> _Popular:
-    """The best weight of popularity on the rows held out, of all rows or that of late."""
-    recent, found = item_popularity(trial.data), list[_Popular]()
-    kinds = [False, True] if recent.half_life is not None and trial.by == "per-user" else [True]
-    weights = (0.0, *POPULARITIES) if "popularity" in recipe.open_settings else (recipe.popularity,)
-    for fading in kinds:
-        scores = recent.scores if fading else item_popularity(trial.data, fading=False).scores
-        values = trial.values(base, _alike(scores), weights)
-        best = int(np.argmax(values))
-        if trial.by == "per-user" and len(values) > 1:  # the least of those that are as good, and at least the first
-            best = max(1, int(np.argmax(POPULARITY_WORTH * values >= values.max())))
-        found.append(_Popular(weights[best], fading, scores, float(values[best])))
-    return max(found, key=lambda one: one.value if one.weight > POPULARITIES[0] else one.fading * one.value)
+    """The best weight of popularity on the rows held out, of all rows or that of late.
+
+    Of the weights that are about as good the least, where rows are held out at random. Where the days to come are asked
+    for it is the largest within a standard error, since what is popular of late is the surest guess as the rows drift.
+    """
+    kinds = dict.fromkeys([math.inf, trial.half_life] if trial.by == "per-user" else [trial.half_life])
+    weights = LATER_POPULARITIES if trial.by == "time" else POPULARITIES
+    if "popularity" not in recipe.open_settings:
+        weights = (recipe.popularity,)
+    found = list[_Popular]()
+    for half_life in kinds:
+        scores = item_popularity(trial.data, half_life).scores
+        values = trial.of_users(base, _alike(scores), (0.0, *weights))
+        means = np.nanmean(values, axis=1)
+        best = int(np.argmax(means))
+        if trial.by == "per-user":
+            best = int(np.argmax(POPULARITY_WORTH * means >= means.max()))
+        elif trial.by == "time":
+            behind = values[best] - values
+            errors = np.nanstd(behind, axis=1) / np.sqrt(np.isfinite(behind[0]).sum())
+            best = int(np.flatnonzero(np.nanmean(behind, axis=1) <= errors)[-1])
+        best = max(1, best)  # the first at least: it decides between equal scores, and for users without rows
+        found.append(_Popular(weights[best - 1], half_life, scores, float(means[best])))
+    return max(
+        found, key=lambda one: one.value if one.weight > POPULARITIES[0] else float(one is found[-1]) * one.value
+    )
 
 
 def _for_latest(
@@ -386,7 +427,7 @@ def _for_latest(
     prepared, ridge = latest.prepare(recipe), recipe.selection.ridge
     assert ridge is not None
     (neighbors,) = latest.co_occurrences(prepared, ridge, ridge.neighbors).solve(ridge.neighbors, [ridge.penalty])
-    of_late = _alike(item_popularity(latest.data).scores)
+    of_late = _alike(item_popularity(latest.data, latest.half_life).scores)
     later = latest.values(_NeighborScores.of(latest, prepared, neighbors).at(scale), of_late, weights)
     places = np.flatnonzero(values >= BEARABLE * values[0])
     best = int(places[np.argmax(later[places])])

@@ -6,16 +6,27 @@ again. A store has an identity, so that a model knows whose events it was traine
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from msgspec import Struct
 
-from topnrank.errors import ParameterError
+from topnrank.errors import DiskError, ParameterError
 from topnrank.serve.problems import StoreUnavailableError
 
-__all__ = ["Event", "EventStore", "Kept", "Receipt", "RefreshRecord", "StoreUnavailableError", "Totals", "open_store"]
+__all__ = [
+    "Event",
+    "EventStore",
+    "Kept",
+    "Receipt",
+    "RefreshRecord",
+    "StoreUnavailableError",
+    "Totals",
+    "for_commands",
+    "open_store",
+]
 
 POSTGRES = ("postgresql://", "postgres://")
 
@@ -120,6 +131,16 @@ class EventStore(Protocol):
         ...
 
 
+@contextmanager
+def for_commands(where: str) -> Iterator[None]:
+    """A StoreUnavailableError as a DiskError: a server tries again with the next request, and a command ends."""
+    try:
+        yield
+    except StoreUnavailableError as error:
+        shown = "--events" if where.startswith(POSTGRES) else where  # an address may hold a password
+        raise DiskError(f"{shown}: {error}; mend that, and run the command again") from error
+
+
 async def open_store(where: str, *, durability: str = "full", must_exist: bool = False) -> EventStore:
     """The store at a path of a file (SQLite) or a postgresql:// address; made if it is not there, unless it must be."""
     if where.startswith(POSTGRES):
@@ -134,4 +155,4 @@ async def open_store(where: str, *, durability: str = "full", must_exist: bool =
         raise ParameterError(f"{where}: there is no such file of events; 'topnrank serve --events' makes one")
     from topnrank.serve.store.sqlite import SqliteStore
 
-    return await asyncio.to_thread(SqliteStore, where, durability=durability)
+    return await asyncio.to_thread(SqliteStore, where, durability=durability, patient=not must_exist)

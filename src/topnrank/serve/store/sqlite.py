@@ -5,7 +5,9 @@ went on, and writes it as one transaction. Readers never wait for it.
 """
 
 import asyncio
+import errno
 import logging
+import os
 import queue
 import sqlite3
 import threading
@@ -61,7 +63,7 @@ class SqliteStore:
 
     kind = "sqlite"
 
-    def __init__(self, path: str, *, durability: str = "full") -> None:
+    def __init__(self, path: str, *, durability: str = "full", patient: bool = True) -> None:
         self.path, self._durability = path, one_of("durability", durability, DURABILITY)
         self._identity = ""
         self._reader: sqlite3.Connection | None = None
@@ -71,8 +73,10 @@ class SqliteStore:
             with _translated():
                 self._read()
         except StoreUnavailableError as error:
-            if error.for_good:
+            if error.for_good and not _may_pass(path):
                 raise ParameterError(f"{path}: {error}; give another file") from None
+            if not patient:
+                raise
             LOG.warning("events: %s; the server starts, and tries again with each request", error)
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._write, name="events", daemon=True)
@@ -286,6 +290,16 @@ _REASONS = {
 }
 _FOR_GOOD = ("SQLITE_CANTOPEN", "SQLITE_NOTADB", "SQLITE_CORRUPT")
 """What does not pass by itself."""
+
+
+def _may_pass(path: str) -> bool:
+    """Whether SQLite could not open a file that can be opened now, or is kept from it by a full or broken disk only."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))
+        with open(path, "rb") as file:
+            return file.read(16) in (b"", b"SQLite format 3\0")
+    except OSError as error:
+        return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 
 @contextmanager
