@@ -131,7 +131,10 @@ for thread in threads: thread.join()
 
 @pytest.mark.parametrize("layer", LAYERS)
 def test_a_fork_in_the_middle_of_other_threads_requests(layer):
-    assert run(FORK_WHILE_THREADS_ASK, layer) == ["True"] * 5
+    words = run(FORK_WHILE_THREADS_ASK, layer)
+    if layer == "tbb":  # Numba warns on standard output; in a child loops run on the thread that asks
+        words = [word for word in words if word in ("True", "False")]
+    assert words == ["True"] * 5
 
 
 JOBLIB = """

@@ -21,7 +21,7 @@ from topnrank.engines.base import END_OF_TRAINING
 from topnrank.errors import ParameterError
 from topnrank.models.attention.losses import NextItemLoss
 from topnrank.models.attention.network import Dropout, states
-from topnrank.models.attention.shape import Shape
+from topnrank.models.attention.shape import GAP_BUCKETS, Shape
 from topnrank.models.attention.terms import Terms, TermsOnDevice
 from topnrank.models.attention.windows import Windows
 from topnrank.rng import stream
@@ -288,6 +288,8 @@ def _sizes(problem: AttentionProblem, device: Any) -> _Sizes:
     whole = 16 * numbers  # parameters, gradients, two moments
     room = CPU_BYTES * 4 if free is None else free - whole
     window = 4 * shape.length * shape.blocks * (30 * shape.width + 6 * shape.heads * shape.length)
+    if shape.time_gaps:  # which bucket each pair of rows is in, as numbers and as a matrix
+        window += 12 * (GAP_BUCKETS + 1) * shape.length**2
     candidates = problem.negatives or problem.n_items
     copies = 9 + shape.terms
     row = 4 * shape.length * candidates * copies

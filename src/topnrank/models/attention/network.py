@@ -76,7 +76,7 @@ def states(P: Tensors, shape: Shape, items: Any, lengths: Any, times: Any = None
 
 def _few_rows(table: Any, places: Any) -> Any:
     """table[places]. Where many places share few rows, a product is faster on a GPU than sums of their gradients."""
-    if table.device.type == "cpu":
+    if table.device.type == "cpu" or not torch.is_grad_enabled():
         return embedding(places, table)
     return one_hot(places, table.shape[0]).to(table.dtype) @ table
 
