@@ -132,7 +132,7 @@ def test_a_half_life_chosen_by_some_users_does_not_depend_on_blocks(spark, monke
     for blocks in (1, 4):
         data = SparkInteractions.from_frame(spark.createDataFrame(ratings()), RATED, blocks=blocks)
         n_items = data.n_items
-        parts = data.blocks.map(lambda block, n=n_items: counting._drawn_pairs(block, n, 0.5)).collect()
+        parts = data.blocks.map(lambda block, n=n_items: counting._drawn(counting._pairs(block, n), 0.5)).collect()
         drawn.append([np.concatenate(columns) for columns in zip(*parts, strict=True)])
         assert item_popularity_of_blocks(data).scores.shape == (n_items,)
         data.unpersist()
