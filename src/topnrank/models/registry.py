@@ -19,3 +19,5 @@ LINEAR = (EASE, NeighborRidge)
 ORDERED = (Transitions, NextItemRidge, SequenceRank)
 CONTROLS = (BiasedMF, ItemMean, Popularity, RecentPopularity, ItemIdOrder, Random)
 MODELS: dict[str, type[Model]] = {kind.name: kind for kind in (*LISTWISE, *PAIRWISE, *LINEAR, *ORDERED, *CONTROLS)}
+SPARK_MODELS = {name: kind for name, kind in MODELS.items() if kind is not SequenceRank}
+"""Those that have Estimators; attention is trained by one machine, with PyTorch."""

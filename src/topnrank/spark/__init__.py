@@ -24,9 +24,9 @@ def _home(name: str) -> str | None:
     """The module of a public name; Estimators have the names of the local classes, Models "Model" after them."""
     if name in _HOME:
         return _HOME[name]
-    from topnrank.models.registry import MODELS
+    from topnrank.models.registry import SPARK_MODELS
 
-    local = {kind.__name__ for kind in MODELS.values()}
+    local = {kind.__name__ for kind in SPARK_MODELS.values()}
     if name in local:
         return "topnrank.spark.ml.estimators"
     return "topnrank.spark.ml.models" if name.removesuffix("Model") in local and name not in local else None
@@ -43,7 +43,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    from topnrank.models.registry import MODELS
+    from topnrank.models.registry import SPARK_MODELS
 
-    local = [kind.__name__ for kind in MODELS.values()]
+    local = [kind.__name__ for kind in SPARK_MODELS.values()]
     return sorted([*_HOME, *local, *(f"{name}Model" for name in local)])

@@ -15,7 +15,7 @@ import topnrank
 import topnrank.spark as on_spark
 from support.frames_for_tests import EVENTS, RATED, collected, events, ratings
 from topnrank import DataError, EventWeights, Interactions, ModelFileError, OutputError, ParameterError, evaluate
-from topnrank.models.registry import MODELS
+from topnrank.models.registry import SPARK_MODELS
 from topnrank.spark.ml.estimators import ESTIMATOR_CLASSES
 from topnrank.spark.ml.models import MODEL_CLASSES
 from topnrank.spark.ml.params import NOT_ON_SPARK, SHARED
@@ -65,8 +65,8 @@ def same_model(found, expected, tolerance=0.0) -> bool:
 
 
 def test_there_is_a_pair_of_classes_for_every_model():
-    assert set(ESTIMATOR_CLASSES) == set(MODEL_CLASSES) == set(MODELS.values())
-    for kind in MODELS.values():
+    assert set(ESTIMATOR_CLASSES) == set(MODEL_CLASSES) == set(SPARK_MODELS.values())
+    for kind in SPARK_MODELS.values():
         estimator, made = getattr(on_spark, kind.__name__), getattr(on_spark, f"{kind.__name__}Model")
         names = {param.name for param in estimator().params}
         assert names == {*kind().get_params(), *SHARED} - set(NOT_ON_SPARK)
@@ -75,8 +75,9 @@ def test_there_is_a_pair_of_classes_for_every_model():
             kind().get_params().items()
         )
     assert {"TopNRank", "TopNRankModel", "RankingEvaluator", "get_session"} <= set(dir(on_spark))
-    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
-        _ = on_spark.Nothing
+    for name in ("Nothing", "SequenceRank"):
+        with pytest.raises(AttributeError, match=f"no attribute '{name}'"):
+            getattr(on_spark, name)
 
 
 def test_importing_the_package_does_not_import_pyspark():

@@ -12,7 +12,7 @@ from pyspark.sql import functions as sf
 
 from topnrank.errors import DataError
 from topnrank.models.base import Model
-from topnrank.models.registry import MODELS
+from topnrank.models.registry import SPARK_MODELS
 from topnrank.spark.data.columns import SOURCE, column_of
 from topnrank.spark.data.interactions import SparkInteractions
 from topnrank.spark.jobs.train import HeldOut, train_on_blocks
@@ -87,6 +87,6 @@ def _estimator_class(kind: type[Model]) -> type[RankingEstimator]:
 
 
 ESTIMATOR_CLASSES: dict[type[Model], type[RankingEstimator]] = {
-    kind: _estimator_class(kind) for kind in MODELS.values()
+    kind: _estimator_class(kind) for kind in SPARK_MODELS.values()
 }
 globals().update({made.__name__: made for made in ESTIMATOR_CLASSES.values()})

@@ -20,7 +20,7 @@ from pyspark.sql import functions as sf
 from topnrank.errors import NotFittedError, ParameterError
 from topnrank.evaluation.result import Evaluation
 from topnrank.models.base import Model
-from topnrank.models.registry import MODELS
+from topnrank.models.registry import SPARK_MODELS
 from topnrank.models.serving.filters import SharedOptions
 from topnrank.spark.jobs.distributed_model import DistributedModel
 from topnrank.spark.jobs.evaluate import EvaluationKeywords, EvaluationOptions, evaluate_blocks
@@ -192,5 +192,5 @@ def _model_class(kind: type[Model]) -> type[RankingModel]:
     return type(f"{kind.__name__}Model", (RankingModel,), body)
 
 
-MODEL_CLASSES: dict[type[Model], type[RankingModel]] = {kind: _model_class(kind) for kind in MODELS.values()}
+MODEL_CLASSES: dict[type[Model], type[RankingModel]] = {kind: _model_class(kind) for kind in SPARK_MODELS.values()}
 globals().update({made.__name__: made for made in MODEL_CLASSES.values()})
