@@ -226,6 +226,11 @@ def test_settings_that_are_not_those_of_the_links_are_refused(files, tmp_path, f
     refused(crafted(files / "next item", tmp_path / "crafted", facts=facts))
 
 
+@pytest.mark.parametrize("kind", ["popularity", "history", "factors", "catalog", "ridge"])
+def test_a_bias_of_next_items_without_links_is_refused(files, tmp_path, kind):
+    refused(crafted(files / kind, tmp_path / "crafted", {"model.item_next_bias": np.zeros(N_ITEMS, np.float32)}))
+
+
 @pytest.mark.parametrize("chosen", [{"neighbors": "x"}, {"unheard": 3}, {"factor_weight": [1]}, {"regularization": -1}])
 def test_choices_that_no_training_makes_are_refused(files, tmp_path, chosen):
     facts, _ = read_file(files / "catalog", "model")

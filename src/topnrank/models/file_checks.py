@@ -24,6 +24,7 @@ from topnrank.models.controls import NEVER
 from topnrank.models.linear.neighbors import LIKED, NEIGHBORS, RECENCY_WEIGHTS, WEIGHTS
 from topnrank.models.sequence.item_id_order import LAST
 from topnrank.models.sequence.links import BIAS, COUNTS, NEXT_BIAS, PAST, TARGETS, VALUES
+from topnrank.models.topnrank.model import TopNRank
 from topnrank.models.topnrank.next_items import next_model
 
 R = TypeVar("R")
@@ -82,6 +83,8 @@ def check_fitted(model: Model, fitted: Fitted) -> None:
             raise KeyError(name)
     explicit = _with_choices(model, fitted.info.chosen or {})
     _check_network(model, fitted)
+    if NEXT_BIAS in fitted.arrays and (COUNTS not in fitted.arrays or not isinstance(model, TopNRank | SequenceRank)):
+        raise ValueError(f"{NEXT_BIAS} is no part of this model")
     if COUNTS in fitted.arrays:
         _check_links(explicit, fitted)
     if LAST in fitted.arrays:
